@@ -1,1 +1,1 @@
-"""What a replica fetches: records and snapshots, from a leader or a relay."""
+"""A replica's fetching of records and snapshots, from a leader or a relay."""

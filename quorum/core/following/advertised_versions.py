@@ -1,8 +1,8 @@
 """How a voter advertises its supported versions, so that its leader notices a replaced release.
 
-Every Fetch carries them until the leader has answered one. A restarted voter follows anew and has
-advertised nothing yet, so its first Fetches carry the versions of its new release. The leader also
-asks (``leadership_term``), for releases that do not advertise versions.
+Every Fetch carries the versions until the leader has answered one. A restarted voter has advertised
+nothing yet, so its first Fetches carry the versions of its new release. The leader also asks
+(``leadership_term``), for releases that do not advertise versions.
 
 See: KIP-584; KIP-853 (UpdateRaftVoter).
 """

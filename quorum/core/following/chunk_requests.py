@@ -1,8 +1,8 @@
-"""The FetchSnapshot requests of one download that are under way at once.
+"""The concurrent FetchSnapshot requests of one download.
 
-The first is ``requests.in_flight``. The others hang behind it in file order and continue it. A
-peer's stream keeps order, so answers come in that order; one that does not costs its chunk a
-second request and nothing else.
+The first is ``requests.in_flight``. The others are linked behind it in file order and continue it.
+A peer's stream keeps order, so answers arrive in that order. An answer out of order costs only a
+second request for its chunk.
 
 See: KIP-630 (630.9).
 """
@@ -20,7 +20,7 @@ from quorum.types import NodeId
 
 
 def unwritten_chunks(core: CoreState, download: Download) -> int:
-    """How many chunks received wait for the disk."""
+    """Return how many received chunks wait for the disk."""
     while download.unwritten and download.unwritten[0] <= core.disk.durable_ticket:
         download.unwritten.popleft()
     return len(download.unwritten)
@@ -29,7 +29,7 @@ def unwritten_chunks(core: CoreState, download: Download) -> int:
 def request_chunk(
     core: CoreState, peer: NodeId, download: Download, position: int, max_bytes: int
 ) -> InFlight:
-    """Ask ``peer`` for at most ``max_bytes`` of the file from ``position`` on."""
+    """Request at most ``max_bytes`` of the file from ``position`` on from ``peer``."""
     role = core.role
     request_id = core.requests.next_id()
     ticket = core.disk.election_ticket
@@ -58,9 +58,9 @@ def request_chunk(
 
 
 def ask_ahead(core: CoreState, download: Download) -> None:
-    """Ask for the chunks behind the one in flight, as far as requests and disk allow.
+    """Request the chunks behind the one in flight, as far as request and disk limits allow.
 
-    Only once a first chunk has told how long the file and its chunks are.
+    Only after a first chunk, which tells the sizes of the file and of its chunks.
     """
     last = core.requests.in_flight
     if (
@@ -90,17 +90,17 @@ def ask_ahead(core: CoreState, download: Download) -> None:
 
 
 def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> None:
-    """After a chunk was taken, wait for the one behind it if that continues the file."""
+    """After a chunk was stored, wait for the request behind it if it continues the file."""
     following = answered.behind
     if following is not None and following.position == download.position:
         core.requests.in_flight = following
 
 
 def forget_chunk(core: CoreState, request_id: int) -> None:
-    """Stop waiting for a chunk asked for ahead and for all behind it.
+    """Drop a request for a later chunk and all requests behind it.
 
-    They are asked for again after the one in flight: where that one's answer is lost, every answer
-    to those behind it comes too early and would cost the next request at once.
+    They are sent again after the one in flight is answered. If that answer is lost, every later
+    answer would come too early, and an immediate new request would be wasted.
     """
     first = flight = core.requests.in_flight
     while first is not None and flight is not None:

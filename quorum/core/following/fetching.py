@@ -1,6 +1,6 @@
-"""The follower's side of Fetch: asking, appending, truncating, and noticing a silent leader.
+"""The follower's side of Fetch: requesting, appending, truncating, and detecting a silent leader.
 
-Only one Fetch is under way at any time, and none beside a FetchSnapshot, or the same offsets
+Only one Fetch is under way at any time, and none during a FetchSnapshot; otherwise the same offsets
 could be appended twice. A Fetch after an append waits for the disk (``CoreState.acknowledge``).
 
 See: KIP-595; KIP-279 (279.2, 279.4).
@@ -62,14 +62,14 @@ from quorum.types import NodeId, OffsetAndEpoch, SnapshotId
 
 
 def poll_follower(core: CoreState, role: Follower) -> None:
-    """Stand when the leader is gone or silent; otherwise keep a Fetch under way."""
+    """Campaign if the leader is gone or silent; otherwise keep a Fetch under way."""
     is_gone = core.now_ms >= role.campaign_at_ms
     if (is_gone or core.now_ms >= role.fetch_deadline_ms) and core.may_campaign:
         core.fired(Timer.LOST_LEADER if is_gone else Timer.FETCH)
         reason = "the leader is gone" if is_gone else "the fetch timer expired"
         if stand(core, fail_fast=is_gone, reason=reason):
             return
-        # It may not stand itself, but must not stand in the way of those who may.
+        # This node may not campaign. Drop the leader's contact, so that it votes for others.
         role.has_fetched = False
         role.campaign_at_ms = NEVER_MS
         role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
@@ -77,7 +77,7 @@ def poll_follower(core: CoreState, role: Follower) -> None:
 
 
 def poll_fetch(core: CoreState) -> None:
-    """Keep one Fetch under way: to the leader, or to anybody who may know it."""
+    """Keep one Fetch under way, to the leader or to a peer that may know the leader."""
     flight = _fail_late_request(core)
     if flight is not None and flight.has_left and is_search_to_end(core, flight):
         set_search_aside(core, flight)
@@ -91,7 +91,7 @@ def poll_fetch(core: CoreState) -> None:
 
 
 def poll_search(core: CoreState) -> None:
-    """While this replica campaigns, keep a Fetch to a bootstrap server under way."""
+    """Keep a Fetch to a bootstrap server under way while this replica campaigns."""
     if _fail_late_request(core) is not None or core.chain.quarantined_log:
         return
     server = server_to_ask(core)
@@ -102,7 +102,7 @@ def poll_search(core: CoreState) -> None:
 
 
 def _fail_late_request(core: CoreState) -> InFlight | None:
-    """The request in flight; one whose time is over has failed, and is not in flight any more."""
+    """Return the request in flight; fail and clear it if it has timed out."""
     flight = core.requests.in_flight
     if flight is None or core.now_ms < flight.due_ms:
         return flight
@@ -122,7 +122,7 @@ def _ask(core: CoreState) -> None:
 
 
 def _count_pauses(core: CoreState, peer: NodeId) -> None:
-    """``peer`` is about to be asked: count what kept it from being asked before."""
+    """Count the timers that delayed the request to ``peer``, before it is sent."""
     role, upstream = core.role, core.following.upstream
     if isinstance(role, Unattached) and role.discover_at_ms:
         core.fired(Timer.DISCOVERY)
@@ -173,7 +173,7 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
 
 
 def on_fetch_response(core: CoreState, sender: NodeId, received: ReceivedFetchResponse) -> None:
-    """Take one of the three answers, or learn who leads."""
+    """Process one of the three answers, or learn the leader from it."""
     response = received.response
     if learn_from_search(core, sender, response):
         return
@@ -194,7 +194,7 @@ def _take_answer(
     route_problem = problem_with_path(core, response) if is_current else "not of this epoch"
     problem = route_problem or _problem_with(core, received)
     if problem and is_current and response.error == ErrorCode.NONE:
-        # A way that does not do is how relays were laid out, and nobody's mistake in the protocol.
+        # An unusable route results from the layout of relays; it is no protocol violation.
         ignore(core, sender, response, problem, is_violation=not route_problem)
     if problem or not isinstance(role, Follower):
         core.peer_failed(flight.peer)
@@ -227,9 +227,9 @@ def _take_answer(
 def _take_snapshot_id(
     core: CoreState, flight: InFlight, role: Follower, snapshot_id: SnapshotId
 ) -> None:
-    """Download it from the leader or relay that named it, which are asked by their ids only.
+    """Download the snapshot from the leader or relay that offered it, addressed by its node id.
 
-    A leader that answers under a bootstrap address has no more to tell there, and is left alone.
+    If the leader answered under a bootstrap address, that address is not asked again.
     """
     begin_download(core, flight.peer, snapshot_id)
     if is_search(core, flight, role.leader_id):
@@ -237,7 +237,7 @@ def _take_snapshot_id(
 
 
 def _detect_disowned_epoch(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
-    """The leader itself says that it leads no longer: no need to wait for the fetch timer."""
+    """Lose the leader at once if it reports that it no longer leads this epoch."""
     role = core.role
     if (
         isinstance(role, Follower)
@@ -250,9 +250,9 @@ def _detect_disowned_epoch(core: CoreState, flight: InFlight, response: FetchRes
 
 
 def _note_mismatch(core: CoreState, flight: InFlight) -> None:
-    """The leader holds another history below our log end: it or we are wrong.
+    """Resolve a divergence: the leader's history differs from ours below our log end.
 
-    It is alive all the same, so its leadership term is not ended for its silence.
+    The answer proves that the leader is alive, so it counts as a contact.
     """
     role = core.role
     if isinstance(role, Follower) and flight.peer == role.leader_id:
@@ -268,10 +268,10 @@ def _resolve_divergence_with_leader(core: CoreState, end_offset: int, reason: st
 
 
 def _detect_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
-    """The leader saw this voter acknowledge more than it has: votes may be forgotten as well.
+    """Disqualify this disk if the leader saw it acknowledge records that it no longer has.
 
-    That it is a voter only the leader knows where the disk went back to before its self
-    registration.
+    The disk was rolled back, so it may also have lost votes. If it went back to before its self
+    registration, its own log does not show that it is a voter; only the leader knows.
     """
     role = core.role
     if (
@@ -287,7 +287,7 @@ def _detect_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchR
 
 
 def _problem_with(core: CoreState, received: ReceivedFetchResponse) -> str:
-    """Why an answer of this epoch cannot be used; empty when it can."""
+    """Return why an answer of this epoch cannot be used; empty if it can."""
     role, response = core.role, received.response
     if response.error != ErrorCode.NONE:
         return response.error.name
@@ -303,7 +303,7 @@ def _problem_with(core: CoreState, received: ReceivedFetchResponse) -> str:
 
 
 def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
-    """Why records cannot follow this log in this epoch; empty when they can."""
+    """Return why records cannot follow this log in this epoch; empty if they can."""
     log = core.log
     if records.base_offset != log.end_offset or records.end_offset <= records.base_offset:
         return (
@@ -345,7 +345,7 @@ def _append_received(core: CoreState, records: ReceivedRecords) -> None:
 
 
 def follower_high_watermark(log: LogView, leader_high_watermark: int) -> int:
-    """What of this log is committed: never more than it has."""
+    """Return the committed end of this log, which is at most its own end."""
     return min(log.end_offset, leader_high_watermark)
 
 
@@ -353,10 +353,10 @@ def follower_high_watermark(log: LogView, leader_high_watermark: int) -> int:
 
 
 def truncation_point(log: LogView, leader_reported: OffsetAndEpoch) -> int:
-    """Where to cut, given the leader's largest epoch not above ours and its end there.
+    """Return where to truncate, given the leader's largest epoch not above ours and its end there.
 
-    If that epoch is known here, the common prefix cannot reach beyond either end of it;
-    otherwise cut our largest epoch below it and ask again (279.2).
+    If this log has that epoch too, the common prefix ends at or below the lower of both ends.
+    Otherwise truncate to the end of our largest epoch below it and ask again (279.2).
     """
     own = log.end_offset_for_epoch(leader_reported.epoch)
     if own is None:
@@ -375,9 +375,9 @@ def _problem_with_divergence(core: CoreState, point: OffsetAndEpoch) -> str:
 
 
 def _resolve_divergence(core: CoreState, flight: InFlight, point: OffsetAndEpoch) -> None:
-    """Cut the log to the largest prefix that may be common, and ask again from there.
+    """Truncate the log to the largest prefix that may be common, and fetch from there.
 
-    Nothing below the high watermark is ever cut (279.4): such a request is reported and left.
+    A truncation below the high watermark is reported and refused (279.4).
     """
     log = core.log
     end_offset = truncation_point(log, point)

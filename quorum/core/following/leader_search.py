@@ -1,10 +1,9 @@
-"""Whom a replica asks when its leader does not answer, and what it learns from that.
+"""Choice of the peer to fetch from if the leader does not answer, and learning the leader from it.
 
-While the leader is left alone after a failure, another peer is asked who leads: with the same
-Fetch, because any replica answers one with the epoch and the leader that it knows. When the leader
-may be asked again that Fetch becomes a ``LEADER_SEARCH``, and no longer holds the one place for a
-Fetch. Its answer still counts, however late it comes, but only for who leads: records
-are taken from the Fetch in flight alone.
+While the leader is in back-off after a failure, another peer gets the same Fetch. Any replica
+answers a Fetch with its known epoch and leader. When the leader may be asked again, that Fetch
+becomes a ``LEADER_SEARCH`` and frees the only place for a Fetch. Its answer, however late, can
+still name the leader, but its records are ignored: only the Fetch in flight brings records.
 
 See: docs/reference/elections.md (Finding the leader); ADR 38; KIP-595, KIP-853 (bootstrap servers).
 """
@@ -24,11 +23,11 @@ from quorum.types import NodeId
 
 
 def whom_to_ask(core: CoreState) -> NodeId | None:
-    """A relay or the leader if it may be asked, else a peer that may know who leads.
+    """Return a relay or the leader if it may be asked, else a peer that may know the leader.
 
-    None when nobody may be asked now. After a failure of the leader the next question goes to such
-    a peer, also where a relay could be tried again. Of a silent relay and a silent leader one is
-    always ready for the next Fetch, so the observer would never hear of a newer epoch.
+    None if no peer may be asked now. After a failure of the leader the next Fetch goes to such a
+    peer, even if a relay could be tried again. Otherwise an observer with a silent relay and a
+    silent leader would always fetch from one of the two and never learn of a newer epoch.
     """
     if core.following.upstream.is_direct and _is_leader_left_alone(core):
         peer = _peer_to_search(core)
@@ -46,16 +45,16 @@ def whom_to_ask(core: CoreState) -> NodeId | None:
 
 
 def _is_leader_left_alone(core: CoreState) -> bool:
-    """Whether this replica has a leader that failed so recently that it may not be asked yet."""
+    """Whether this replica's leader failed recently and is still in back-off."""
     role, peers = core.role, core.following.peers
     return isinstance(role, Follower) and core.now_ms < peers.ready_ms(role.leader_id)
 
 
 def _peer_to_search(core: CoreState) -> NodeId | None:
-    """A peer other than the leader that may be asked who leads; None when there is none.
+    """Return a peer other than the leader that may be asked for the leader; None if there is none.
 
-    A random one of those that failed least often in a row, so that addresses nobody answers at
-    cost one request timeout each.
+    It is a random one of those with the fewest consecutive failures, so that each dead address
+    costs only one request timeout.
     """
     role = core.role
     leader_id = role.leader_id if isinstance(role, Follower) else None
@@ -63,10 +62,10 @@ def _peer_to_search(core: CoreState) -> NodeId | None:
 
 
 def server_to_ask(core: CoreState) -> NodeId | None:
-    """The bootstrap server to be asked by a replica that campaigns; None when there is none.
+    """Return the bootstrap server that a campaigning replica asks; None if there is none.
 
-    The voters of its own log say who leads when they answer its vote requests. If all of them were
-    replaced while it was away, only a bootstrap server knows.
+    The voters of its own log name the leader in their answers to vote requests. If all of them
+    were replaced while it was away, only a bootstrap server knows the leader.
     """
     return _one_of(core, core.following.bootstrap_servers)
 
@@ -81,20 +80,20 @@ def _one_of(core: CoreState, peers: Sequence[NodeId]) -> NodeId | None:
 
 
 def discovery_peers(core: CoreState) -> tuple[NodeId, ...]:
-    """Who may know the leader: the bootstrap servers and the voters of the own log."""
-    # A voter of our own number, on another disk, is nobody whom we could ask.
+    """Return the peers that may know the leader: bootstrap servers and voters of this log."""
+    # A voter with our node id on another disk cannot be addressed.
     servers = core.following.bootstrap_servers
     known = {*servers, core.me.id}
     return (*servers, *(each for each in core.voters.latest.ids if each not in known))
 
 
 def is_search(core: CoreState, flight: InFlight, leader_id: NodeId) -> bool:
-    """Whether a request went to a peer that can only tell who leads."""
+    """Whether a request went to a peer that can only name the leader."""
     return flight.peer != leader_id and not core.following.upstream.is_relay(flight.peer)
 
 
 def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
-    """Whether a Fetch to another peer holds the place of a Fetch to the leader."""
+    """Whether a Fetch to another peer occupies the place of a Fetch to the leader."""
     role = core.role
     return (
         isinstance(role, Follower)
@@ -104,7 +103,7 @@ def is_search_to_end(core: CoreState, flight: InFlight) -> bool:
 
 
 def set_search_aside(core: CoreState, flight: InFlight) -> None:
-    """Make room for a Fetch to the leader; the next search goes to somebody else."""
+    """Free the place for a Fetch to the leader; the next search goes to another peer."""
     core.fired(Timer.SEARCH_END)
     request_id = flight.request_id
     core.requests.in_flight = None
@@ -115,7 +114,7 @@ def set_search_aside(core: CoreState, flight: InFlight) -> None:
 
 
 def learn_from_search(core: CoreState, sender: NodeId, response: FetchResponse) -> bool:
-    """Whether ``response`` answers the search set aside; it may name the leader."""
+    """Whether ``response`` answers the search that was set aside; learn the leader from it."""
     search = core.requests.get(response.request_id)
     if (
         search is None

@@ -1,11 +1,11 @@
-"""The observer's side of relays: whom to ask and what to report, and which answers may be taken.
+"""The observer's side of relays: which one to ask, what to report, which answers to accept.
 
-A relay takes the leader's place in Fetch and FetchSnapshot and nowhere else. Voters, and whoever
-is about to become one, ask the leader only: a relay shows nothing above its high watermark, so a
-voter behind it could never acknowledge what is not committed yet.
+A relay replaces the leader for Fetch and FetchSnapshot only. Voters and future voters fetch from
+the leader: a relay serves nothing above its high watermark, so a voter behind it could never
+acknowledge an uncommitted record.
 
-Loops cannot last: every answer names the relays it came through, a replica that finds itself among
-them does not take it, and without the leader the age in the answers grows until the relays stop
+Loops cannot last. Every answer names the relays it came through, and a replica discards an answer
+whose route contains itself. Without the leader, the age in the answers grows until the relays stop
 serving.
 """
 
@@ -23,18 +23,19 @@ from quorum.types import NO_NODE, NodeId
 
 
 def uses_relays(core: CoreState) -> bool:
-    """Whether this node may fetch from a relay at all: no voter, and none that wants to be one."""
+    """Whether this node may fetch from a relay: it is neither a voter nor going to become one."""
     return bool(core.following.upstream.relays) and not core.is_voter and not core.config.auto_join
 
 
 def relay_to_ask(core: CoreState) -> NodeId | None:
-    """The relay to send the next Fetch to; None for none now.
+    """Return the relay for the next Fetch; None if there is none now.
 
-    Of those that may be asked, the one that failed longest ago: otherwise an observer that fetches
-    from the leader would try its first relay every time, and not find that another one is back.
+    Of the relays that may be asked, it is the one that failed longest ago. Otherwise an observer
+    that fetches from the leader would always try its first relay, and not notice that another one
+    is back.
 
-    None as well once the patience is over: of two silent relays one is always ready for the next
-    Fetch while the other one is left alone, and the leader's turn would never come.
+    None also after ``relay_patience_ms``: with two silent relays, one is always ready for the next
+    Fetch while the other one is in back-off, so the leader would never be asked.
     """
     upstream = core.following.upstream
     not_before_ms = upstream.retry_ms if upstream.is_direct else 0
@@ -47,13 +48,13 @@ def relay_to_ask(core: CoreState) -> NodeId | None:
 
 
 def may_go_direct(core: CoreState) -> bool:
-    """Whether the leader, or somebody who may know it, can be asked now."""
+    """Whether the leader, or a peer that may know it, can be asked now."""
     upstream = core.following.upstream
     return not uses_relays(core) or upstream.is_direct or core.now_ms >= upstream.direct_from_ms
 
 
 def relay_times(core: CoreState) -> Iterator[int]:
-    """When, without a Fetch under way, something about relays is due."""
+    """Yield the times at which work for relays is due while no Fetch is under way."""
     upstream = core.following.upstream
     if not uses_relays(core):
         return
@@ -65,7 +66,7 @@ def relay_times(core: CoreState) -> Iterator[int]:
 
 
 def problem_with_path(core: CoreState, response: FetchResponse) -> str:
-    """Why the way an answer came does not do; empty when it does."""
+    """Return why the route of an answer is unacceptable; empty if it is acceptable."""
     path = response.path
     if not path:
         return ""
@@ -85,24 +86,24 @@ def _text(response: FetchResponse) -> str:
 
 
 def note_route(core: CoreState, flight: InFlight, response: FetchResponse) -> None:
-    """A useful answer: remember the way it came and when the leader was known to lead.
+    """Record the route of a useful answer, and when the leader was known to lead.
 
-    Counted from when the request left, so the time is never too late. Unless the sender's clock
-    runs faster than ours, in which case it is so by the difference over one answer.
+    The age counts from the departure of the request, so the time is never too late. A sender's
+    clock that runs faster than ours adds at most its drift during one answer.
     """
     asked_ms = flight.due_ms - core.config.request_timeout_ms
     upstream = core.following.upstream
     if upstream.relays and (upstream.epoch == 0 or upstream.path != response.path):
         core.event(UpstreamChanged(flight.peer, tuple(key.id for key in response.path)))
     if core.relay is not None:
-        # Who stands between us and the leader cannot be below us any more.
+        # A relay between us and the leader cannot be below us any more.
         for key in response.path:
             core.relay.downstream.pop(key, None)
     upstream.confirm(response.path, core.epoch, asked_ms - response.contact_age_ms)
 
 
 def source_of_records(core: CoreState) -> NodeId:
-    """Whom this follower gets its records and snapshots from: a relay or the leader."""
+    """Return the peer that this follower fetches from: a relay or the leader."""
     upstream = core.following.upstream
     if uses_relays(core) and upstream.is_relay(upstream.current) and not upstream.is_direct:
         return upstream.current
@@ -110,7 +111,7 @@ def source_of_records(core: CoreState) -> NodeId:
 
 
 def subtree_report(core: CoreState) -> Subtree | None:
-    """What the next Fetch says of the observers below this node; None when there are none."""
+    """Return the next Fetch's report of the observers below this node; None if there are none."""
     if core.relay is None or reported_subtree(core) is None:
         return None
     return core.relay.report(core.now_ms, core.epoch, core.log.start.offset)

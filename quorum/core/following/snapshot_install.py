@@ -1,4 +1,4 @@
-"""A downloaded snapshot takes the place of the log (630.9).
+"""Replacement of the log by a downloaded snapshot (630.9).
 
 See: KIP-630 (630.9, 630.13); docs/architecture.md (A replica that fell behind).
 """
@@ -22,10 +22,10 @@ from quorum.types import SnapshotId
 
 
 def on_snapshot_sealed(core: CoreState, local_event: SnapshotSealed) -> None:
-    """A downloaded file is verified and durable; if the log needs it, it waits to replace it.
+    """Process a verified, durable download: keep it for installation if the log needs it.
 
-    Decided by the log alone, not by whether the download is still wanted: a snapshot that is
-    newer than the log must be installed before this node stands on the strength of it.
+    The decision depends on the log alone, even if the download is no longer wanted. A snapshot
+    newer than the log must be installed before this node campaigns with that position.
     """
     snapshot_id = local_event.snapshot_id
     core.following.end_download(snapshot_id)
@@ -44,10 +44,10 @@ def on_snapshot_sealed(core: CoreState, local_event: SnapshotSealed) -> None:
 
 
 def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None:
-    """A downloaded file is not what it should be: ask the leader again after a pause.
+    """Process a corrupt download: ask for it again after a back-off.
 
-    At once where its beginning was found at start: that need not be the sender's fault. The next
-    one begins at byte 0, so there is one such download without a pause per process run at most.
+    There is no back-off if its beginning was found at start, which need not be the sender's fault.
+    The next download begins at byte 0, so this happens at most once per process run.
     """
     download = core.following.end_download(local_event.snapshot_id)
     if download is not None:
@@ -62,10 +62,10 @@ def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None
 
 
 def install_if_ready(core: CoreState) -> None:
-    """Let a frozen snapshot replace the log (630.9).
+    """Replace the log by a sealed snapshot (630.9).
 
-    Not while this node asks for votes or leads: its position could fall below the one it
-    asked with. The snapshot then waits for the next time it does not.
+    Not while this node is a candidate or leads: its position could fall below the one in its vote
+    requests. The snapshot then waits for the next other role.
     """
     following = core.following
     frozen = following.sealed_snapshot
@@ -78,13 +78,13 @@ def install_if_ready(core: CoreState) -> None:
         return
     replace_log(core, frozen.snapshot_id, frozen.voters)
     if isinstance(core.role, Prospective):
-        # Whom it asks has changed with the voter set; nobody has promised anything yet.
+        # The voters have changed; a pre-vote promises nothing, so the ballots can be new.
         core.role.ballots = new_ballots(core)
     core.event(DownloadEnded(frozen.snapshot_id, DownloadOutcome.INSTALLED))
 
 
 def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]) -> None:
-    """Start the log anew at a frozen snapshot: everything below it is committed."""
+    """Restart the log at a sealed snapshot: all records below it are committed."""
     core.log.replace_with(snapshot_id, core.effect(ReplaceLogWith(snapshot_id)))
     core.requests.in_flight = None
     core.progress(SnapshotInstalled(snapshot_id))
@@ -93,6 +93,6 @@ def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt
         core.voters = VoterHistory.of(voters)
         core.voters_changed()
     elif core.voters.truncate_to(snapshot_id.offset):
-        # What the old log said from here on is gone with it, committed or not.
+        # The voter sets of the old log from here on are gone with it, committed or not.
         core.voters_changed()
     delete_unneeded(core)

@@ -1,9 +1,8 @@
-"""The follower's side of FetchSnapshot, as positions and decisions; no bytes are looked at.
+"""The follower's side of FetchSnapshot: positions and decisions, without reading bytes.
 
-One ``Download`` at a time, several chunks of it (``chunk_requests``). While it is under way
-FetchSnapshot
-takes the place of Fetch, so nothing is acknowledged. A complete file is frozen by the runtime and
-then installed (``snapshot_install``).
+There is one ``Download`` at a time, with several chunks under way (``chunk_requests``). Meanwhile
+FetchSnapshot replaces Fetch, so nothing is acknowledged. The runtime seals a complete file, and
+``snapshot_install`` installs it.
 
 See: KIP-630 (630.9, 630.12); docs/architecture.md (A replica that fell behind).
 """
@@ -40,7 +39,7 @@ _CONTACTS_PER_FETCH_TIMEOUT = 4
 
 
 def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
-    """Why the snapshot a leader names cannot be what this replica needs; empty when it can."""
+    """Return why this replica cannot need the snapshot that a leader offers; empty if it may."""
     if snapshot_id.offset < 1 or not 0 < snapshot_id.epoch <= core.epoch:
         return f"snapshot {snapshot_id} in epoch {core.epoch}"
     if snapshot_id.offset < core.high_watermark:
@@ -48,7 +47,7 @@ def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
         return f"snapshot {snapshot_id} below high watermark {core.high_watermark}"
     committed_epoch = core.log.epochs.epoch_before(core.high_watermark)
     if snapshot_id.epoch < committed_epoch:
-        # Epochs do not fall along a log, so its log lacks a record that is committed here.
+        # Epochs do not fall along a log, so the leader's log lacks a record committed here.
         return f"snapshot {snapshot_id} after a committed record of epoch {committed_epoch}"
     if not replaces_log(core.log, core.high_watermark, snapshot_id):
         return f"snapshot {snapshot_id}, a position that this log has"
@@ -56,7 +55,7 @@ def why_not_download(core: CoreState, snapshot_id: SnapshotId) -> str:
 
 
 def begin_download(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:
-    """Start to fetch a snapshot, or go on with the one begun under an earlier leader or process."""
+    """Begin to download a snapshot, or resume one begun under an earlier leader or process."""
     download = core.following.download
     if download is not None and download.snapshot_id == snapshot_id:
         download.epoch = core.epoch
@@ -70,7 +69,7 @@ def begin_download(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> 
 
 
 def take_up_download(core: CoreState, found: PartialDownload) -> None:
-    """At start: keep what an earlier process run downloaded, if the log may still need it."""
+    """Keep the download of an earlier process run at start, if the log may still need it."""
     core.following.download = Download.found(found)
     if not replaces_log(core.log, core.high_watermark, found.snapshot_id):
         abandon_download(core, DownloadOutcome.NOT_NEEDED)
@@ -86,7 +85,7 @@ def abandon_download(core: CoreState, outcome: DownloadOutcome, detail: str = ""
 
 
 def is_downloading(core: CoreState, peer: NodeId) -> bool:
-    """Whether a download of this epoch goes on with ``peer``, the leader or a relay."""
+    """Whether a download of this epoch continues with ``peer``, the leader or a relay."""
     role, download = core.role, core.following.download
     return (
         download is not None
@@ -97,15 +96,15 @@ def is_downloading(core: CoreState, peer: NodeId) -> bool:
 
 
 def is_waiting_for_disk(core: CoreState, download: Download) -> bool:
-    """Whether enough chunks wait to be written that the next one is not asked for yet."""
+    """Whether so many chunks wait for the disk that the next one must not be requested yet."""
     return unwritten_chunks(core, download) >= core.config.unwritten_chunks_max
 
 
 def poll_download(core: CoreState, peer: NodeId) -> bool:
-    """Ask for the next chunk; True if a plain Fetch should be sent instead.
+    """Request the next chunk; return True if a plain Fetch should be sent instead.
 
-    That is a sign of life now and then while a complete file is being verified: it
-    acknowledges only what this log already held.
+    Such Fetches keep contact with the leader while a complete file is being verified. They
+    acknowledge only the present log.
     """
     download = core.following.download
     if download is None:
@@ -131,10 +130,10 @@ def _next_contact_ms(core: CoreState) -> int:
 def on_fetch_snapshot_response(
     core: CoreState, sender: NodeId, response: FetchSnapshotResponse
 ) -> None:
-    """Take a chunk, or go back to Fetch."""
+    """Process a chunk, or go back to Fetch."""
     flight = take_in_flight(core, sender, response, Purpose.FETCH_SNAPSHOT)
     if flight is None:
-        # Overtaken by its predecessor's answer, it is of no use and must be asked for again.
+        # The answer of an earlier request came later: this chunk must be requested again.
         forget_chunk(core, response.request_id)
         return
     epoch = core.epoch
@@ -158,7 +157,7 @@ def on_fetch_snapshot_response(
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
     if download.is_another_file(response):
-        # Nobody's mistake, but a chunk from its middle is of no use: begin it at once.
+        # No peer is at fault, but a chunk from the middle of another file is of no use.
         core.event(DownloadEnded(download.snapshot_id, DownloadOutcome.ANOTHER_FILE))
         download.restart()
         core.effect(BeginDownload(download.snapshot_id))

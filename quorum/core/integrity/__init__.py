@@ -1,1 +1,1 @@
-"""Digests of the log, what follows when two differ, and the quarantine of a log that is wrong."""
+"""Log digests, the resolution of differing ones, and the quarantine of a wrong log."""

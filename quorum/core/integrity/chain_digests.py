@@ -1,8 +1,8 @@
-"""Comparing log digests with each Fetch, and telling others ours.
+"""Comparison of log digests with each Fetch, and answers to digest requests.
 
-The runtime puts this replica's digest beside the one that came with a message; whether the two
-may be compared at all (the position is valid by epoch) and what follows is decided here. A
-missing value proves nothing: it is counted and reported, never taken for a pass.
+The runtime adds this replica's digest to a message that carries one. This module decides whether
+the two may be compared (the position must be valid by epoch) and what follows. A missing digest
+proves nothing: it is counted and reported, and never counts as equal.
 
 See: ADR 5.
 """
@@ -26,9 +26,9 @@ from quorum.types import NodeId
 def is_same_history(
     core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest
 ) -> bool:
-    """Whether nothing speaks against the replica's log being a prefix of ours, byte for byte.
+    """Whether the replica's log may be a prefix of ours, byte for byte.
 
-    Asked only for a position that is valid by epoch. False: the digests differ.
+    Called only for a position that is valid by epoch. False: the digests differ.
     """
     chain, request = core.chain, received.request
     theirs, own = request.digest, received.own_digest
@@ -51,7 +51,7 @@ def is_same_history(
 
 
 def on_chain_digest_request(core: CoreState, sender: NodeId, request: ChainDigestRequest) -> None:
-    """Say what this log's digests are, in any role: the runtime fills them in."""
+    """Answer with this log's digests, in any role; the runtime fills them in."""
     if has_wrong_cluster(core, request.cluster_id):
         refuse(core, sender, request, ErrorCode.INCONSISTENT_CLUSTER_ID)
         return

@@ -1,16 +1,16 @@
-"""Settling which of two logs is wrong, when their digests differ.
+"""Find out which of two logs is wrong if their digests differ.
 
-Both sides do the same, each for itself, and each quarantines nobody but itself:
+Both sides run the same steps independently, and each quarantines only its own log:
 
-1. Read the own files again. Damage there settles it: this replica is wrong.
-2. Find the first batch that differs, asking the other side for digests by halves.
-3. Ask the other voters for theirs. If a majority holds what this replica holds, it is right
-   and goes on; a follower then has no use for such a leader and stands. If a majority holds
-   something else, this replica is wrong. If all have answered and no majority holds anything,
-   nobody can tell: it stops and reports. Whose log does not reach there yet is asked again.
+1. Verify the own files. If they are damaged, this replica is wrong.
+2. Find the first differing batch by bisection, with digests from the other side.
+3. Ask the other voters for their digests there. If a majority agrees with this replica, it is
+   right and continues; a follower then campaigns against such a leader. If a majority agrees on
+   another history, this replica is wrong. If all have answered without a majority, the question is
+   undecidable: it stops and reports. A voter whose log does not reach there yet is asked again.
 
-Who is wrong stores a vote floor, gives up leadership and stops; the next start sets aside what
-is wrong and fetches it anew. Nobody truncates at another's word.
+A wrong replica stores a vote floor, resigns and stops. Its next start sets the wrong records aside
+and fetches them again. No replica truncates its log because of another's claim.
 
 See: ADR 5 and 7.
 """
@@ -41,17 +41,17 @@ from quorum.errors import ErrorCode
 from quorum.types import NodeId
 
 FAILURES_MAX = 3
-"""Requests to the other side without an answer, after which the search is given up."""
+"""Unanswered requests to the other side after which the search is abandoned."""
 QUIET_MS = 60_000
-"""After a divergence that changed nothing here, the next one waits this long."""
+"""Pause between a divergence that changed nothing here and the next one."""
 
 
 def start_divergence_resolution(
     core: CoreState, conflicting_peer: NodeId, end_offset: int, reason: str, *, peer_votes: bool
 ) -> None:
-    """Begin to settle why ``conflicting_peer`` holds another history below ``end_offset``.
+    """Begin to resolve a different history of ``conflicting_peer`` below ``end_offset``.
 
-    One at a time; while one is under way, or shortly after one, nothing happens.
+    One resolution runs at a time. During it and shortly after it, the call has no effect.
     """
     chain = core.chain
     if chain.resolution is not None or chain.quarantined_log or core.now_ms < chain.quiet_until_ms:
@@ -69,10 +69,10 @@ def start_divergence_resolution(
 
 
 def on_log_verified(core: CoreState, fact: LogVerified) -> None:
-    """The own files were read again."""
+    """Process the result of verifying the own files."""
     resolution = core.chain.resolution
     if fact.cuts != core.log.cuts:
-        # Records were taken back meanwhile, so the reader may have seen half of that.
+        # The log was truncated meanwhile, so the verifier may have read a half-done change.
         if resolution is not None:
             _drop(core, resolution, DivergenceOutcome.CUT)
     elif fact.damaged_offset >= 0:
@@ -82,7 +82,7 @@ def on_log_verified(core: CoreState, fact: LogVerified) -> None:
     elif resolution is None or resolution.stage is not Stage.VERIFYING:
         return
     elif not resolution.peer_votes and core.leader_id != resolution.conflicting_peer:
-        # An observer is wrong, or we are and its voters will say so; it cannot be asked.
+        # An observer is wrong, or we are and its voters will report it; it cannot be asked.
         _settle(core, resolution, DivergenceOutcome.INTACT)
     else:
         resolution.stage = Stage.SEARCHING
@@ -92,7 +92,7 @@ def on_log_verified(core: CoreState, fact: LogVerified) -> None:
 
 
 def poll_divergence_resolution(core: CoreState) -> None:
-    """Ask what is due, and ask again what was not answered."""
+    """Send the requests that are due, and repeat unanswered ones."""
     resolution = core.chain.resolution
     core.chain.due_ms = NEVER_MS
     if resolution is None or core.chain.quarantined_log:
@@ -121,7 +121,7 @@ def _ask(core: CoreState, resolution: DivergenceResolution, request: DigestReque
 
 
 def _offsets_to_ask(resolution: DivergenceResolution) -> tuple[int, ...]:
-    """Where to compare next: evenly between the two ends of what is still open."""
+    """Return the offsets to compare next, evenly spaced in the undecided range."""
     if resolution.stage is Stage.POLLING:
         return resolution.high, resolution.end_offset
     low, high = resolution.low, resolution.high
@@ -134,7 +134,7 @@ def _offsets_to_ask(resolution: DivergenceResolution) -> tuple[int, ...]:
 def on_chain_digest_response(
     core: CoreState, sender: NodeId, response: ChainDigestResponse
 ) -> None:
-    """Compare what another replica holds with what this one does."""
+    """Compare another replica's digests with this one's."""
     request = answered(core, sender, response, Purpose.CHAIN_DIGEST)
     resolution = core.chain.resolution
     if resolution is None or not isinstance(request, DigestRequest):
@@ -162,10 +162,9 @@ def on_chain_digest_response(
 
 
 def _speaks_for(core: CoreState, sender: NodeId, response: ChainDigestResponse) -> bool:
-    """Whether the answer is about the log of the very disk that was asked.
+    """Whether the answer is about the log of the disk that was asked.
 
-    Under a voter's number there may be another disk by now, whose log must not count as the
-    voter's.
+    Another disk may use a voter's node id by now; its log must not count as the voter's.
     """
     author = response.replica
     if author is None or author.id != sender:
@@ -178,14 +177,14 @@ def _narrow(
     core: CoreState, resolution: DivergenceResolution, response: ChainDigestResponse
 ) -> None:
     if not resolution.is_high_known:
-        # The first request of a search reaches up to the end of what is compared.
+        # The first request of a search reaches to the end of the compared range.
         resolution.own = resolution.own._replace(end=response.own[-1])
         resolution.theirs = resolution.theirs._replace(end=response.points[-1])
     for offset, own, theirs in zip(response.offsets, response.own, response.points, strict=True):
         if not resolution.low < offset <= resolution.high:
             continue
         if not own.value or not theirs.value:
-            # One of the two logs begins above: what is below can no longer be told apart.
+            # One of the two logs begins above: nothing below can be compared.
             if offset < resolution.high:
                 resolution.low, resolution.is_low_equal = offset, False
         elif own == theirs:
@@ -205,9 +204,9 @@ def _narrow(
 
 
 def _poll(core: CoreState, resolution: DivergenceResolution) -> None:
-    """The first difference is found: what do the others hold there?"""
+    """Ask the other voters for their digests at the first difference."""
     if not resolution.is_low_equal:
-        # It lies at or below where the shorter of the two logs begins.
+        # The difference is at or below the start of the shorter of the two logs.
         resolution.first_offset = 0
     resolution.stage = Stage.POLLING
     others = core.voters.latest.others(core.me)
@@ -225,7 +224,7 @@ def _difference(resolution: DivergenceResolution) -> Difference:
 
 
 def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
-    """Count which history the voters hold behind the first difference."""
+    """Count the voters by the history they have behind the first difference."""
     voters = [each.held for each in resolution.requests.values() if each.held is not None]
     is_open = len(voters) < len(resolution.requests)
     if core.is_voter:
@@ -240,7 +239,7 @@ def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
     elif max(count.theirs, count.others) >= needed:
         _settle(core, resolution, DivergenceOutcome.LOST, first)
         if first == 0 and resolution.is_low_equal:
-            # Not corruption: a second bootstrap. The disk's former self, if any, may have voted.
+            # Not corruption but a second bootstrap. The disk may have voted before its format.
             core.disqualify(
                 "a majority's log has nothing in common with its own: it was formatted anew"
             )
@@ -268,7 +267,7 @@ def _win(core: CoreState, resolution: DivergenceResolution) -> None:
     _settle(core, resolution, DivergenceOutcome.WON, resolution.first_offset)
     role = core.role
     if isinstance(role, Follower) and role.leader_id == resolution.conflicting_peer:
-        # It cannot commit anything with us, and whoever else is right thinks the same.
+        # This leader cannot commit with us, and every other correct replica concludes the same.
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
 
 
@@ -289,13 +288,13 @@ def _settle(
 
 
 def _drop(core: CoreState, resolution: DivergenceResolution, outcome: DivergenceOutcome) -> None:
-    """It led to nothing. A difference that is still there may begin another one at once."""
+    """End without a result. If the difference remains, the next resolution may begin at once."""
     _settle(core, resolution, outcome)
     core.chain.quiet_until_ms = core.now_ms
 
 
 def on_digest_failed(core: CoreState, request: PeerRequest) -> None:
-    """A request for digests got no answer: send it again after a back-off."""
+    """Repeat an unanswered request for digests after a back-off."""
     resolution = core.chain.resolution
     if resolution is not None and not _failed(core, resolution, request):
         core.chain.due_ms = min(core.chain.due_ms, request.due_ms)
@@ -307,9 +306,9 @@ def _failed(core: CoreState, resolution: DivergenceResolution, request: PeerRequ
 
 
 def _is_given_up(core: CoreState, resolution: DivergenceResolution, request: PeerRequest) -> bool:
-    """Drop a search whose peer has failed too often; whether that is so."""
+    """Drop a search whose peer has failed too often; return whether it was dropped."""
     if resolution.stage is not Stage.SEARCHING or request.failures < FAILURES_MAX:
         return False
-    # It may be gone for good; if not, its next Fetch or answer shows the difference again.
+        # The peer may be gone for good; if not, its next message shows the difference again.
     _drop(core, resolution, DivergenceOutcome.SILENT)
     return True

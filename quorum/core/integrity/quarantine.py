@@ -22,9 +22,9 @@ from quorum.types import ElectionState, OffsetAndEpoch
 def quarantine(core: CoreState, first_offset: int, cause: str, *, is_history: bool | None) -> None:
     """Stop, because this log is wrong from ``first_offset`` on.
 
-    ``is_history``: its files are intact, and a majority holds something else; False: the files
-    are damaged, which the next start will find by itself; None: nobody can tell who is wrong,
-    so nothing is to be set aside.
+    ``is_history``: True: the files are intact, but a majority has another history; False: the files
+    are damaged, which the next start detects by itself; None: it is undecidable which replica is
+    wrong, so nothing is set aside.
     """
     if core.chain.quarantined_log:
         return
@@ -44,9 +44,9 @@ def quarantine(core: CoreState, first_offset: int, cause: str, *, is_history: bo
 def on_damage_found(core: CoreState, fact: DamageFound) -> None:
     """Have the log verified at once if the others can go on without this replica.
 
-    Its image and the newest records are in memory, so nothing is served wrong meanwhile, and
-    what is damaged gets no worse by waiting; ending a leadership term that nobody can take over
-    would.
+    The image and the newest records are in memory, so no wrong data is served meanwhile, and the
+    damage does not grow by waiting. But ending a leadership term without a possible successor costs
+    availability.
     """
     if core.chain.quarantined_log:
         return
@@ -59,7 +59,7 @@ def on_damage_found(core: CoreState, fact: DamageFound) -> None:
 def _is_dispensable(core: CoreState) -> bool:
     """Whether a majority is left without this replica, as far as it knows.
 
-    Only a leader knows how the others are; a follower has a leader, and is fetching from it.
+    Only a leader knows the state of the others. A follower has a leader and fetches from it.
     """
     voters = len(core.voters.latest)
     leader = core.role

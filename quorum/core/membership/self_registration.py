@@ -1,10 +1,9 @@
-"""This node's self registration in the voter set: keeping it true, and asking for one (auto join).
+"""This node's entry in the voter set: keep it up to date, and request one (auto join).
 
-A voter whose entry differs from what it is asks the leader to update it; a leader updates its
-own. An observer asks for an entry only where ``auto_join`` is on, and never as a removed replica or
-one whose disk is disqualified. A node that others may take for a voter but that does not vote says
-so, once per reason.
-
+A voter whose entry differs from its configuration requests an update from the leader; a leader
+updates its own. An observer requests an entry only with ``auto_join``, and never as a removed
+replica or with a disqualified disk. A node that peers may take for a voter but that does not vote
+reports that, once per reason.
 See: KIP-853 (UpdateRaftVoter, controller.quorum.auto.join.enable); ADR 30.
 """
 
@@ -50,11 +49,11 @@ _UNPROVEN = (
     "can ask for it: quorate quorum update-voter, add-voter, remove-voter"
 )
 SELF_REGISTRATION_FETCH_TIMEOUTS = 2
-"""How many fetch timeouts lie between two looks at the self registration, and before the first."""
+"""Fetch timeouts between two checks of the self registration, and before the first check."""
 
 
 def refresh(core: CoreState) -> None:
-    """Find out again what is to be asked for, if the voter set or our endpoints have changed."""
+    """Determine the needed change again if the voter set or our endpoints have changed."""
     voters = core.voters.latest
     need = core.registration
     if need.basis is voters:
@@ -69,7 +68,7 @@ def refresh(core: CoreState) -> None:
 
 
 def _why_not_voting(core: CoreState) -> str:
-    """Why this disk does not vote although its node or itself once did; empty otherwise."""
+    """Return why this disk does not vote although its node id or the disk once did; else empty."""
     voters = core.voters.latest
     known = voters.get(core.me.id)
     if core.me in voters.removed:
@@ -87,7 +86,7 @@ def _wish(core: CoreState) -> ChangeKind | None:
     if not core.config.auto_join or me.id < 0 or me.directory_id == ZERO_UUID or not len(voters):
         return None
     if core.election.disqualified:
-        # It would not be let in, and the entry of its number that it removes first would be lost.
+        # Its entry would be refused, after the older entry of its node id was removed.
         return None
     if me in voters.removed or not _self_registration(core, Voter(me)).endpoints:
         return None
@@ -95,7 +94,7 @@ def _wish(core: CoreState) -> ChangeKind | None:
 
 
 def _self_registration(core: CoreState, known: Voter) -> Voter:
-    """What our entry should say; where we do not know our endpoints they stay as they are."""
+    """Return the correct entry of this node; unknown endpoints stay as they are."""
     listener = default_listener(core)
     reached_at = tuple(
         each for each in core.process.endpoints if each.name == listener and each.port > 0
@@ -109,11 +108,11 @@ def _self_registration(core: CoreState, known: Voter) -> Voter:
     )
 
 
-# The asking side.
+# The requesting side.
 
 
 def poll_self_registration(core: CoreState, role: Follower) -> None:
-    """Ask the leader for what is wished for, every few fetch timeouts."""
+    """Request the needed change from the leader, every few fetch timeouts."""
     refresh(core)
     change = core.registration.change
     if change is None:
@@ -132,7 +131,7 @@ def poll_self_registration(core: CoreState, role: Follower) -> None:
 
 
 def self_registration_due_ms(core: CoreState, role: Follower) -> int:
-    """When ``poll_self_registration`` has something to do next."""
+    """Return when ``poll_self_registration`` has work to do next."""
     return NEVER_MS if core.registration.change is None else role.registration.due_ms
 
 
@@ -149,7 +148,7 @@ def _request(core: CoreState, wish: ChangeKind, request_id: int) -> Request:
 def on_voter_change_response(
     core: CoreState, sender: NodeId, response: VoterChangeResponse
 ) -> None:
-    """The leader has taken our request up, or says why not; the voter set shows the rest."""
+    """Report the leader's answer; the voter set shows the result."""
     if answered(core, sender, response, Purpose.SELF_REGISTRATION) is None:
         return
     if learn_from_response(core, sender, response):
@@ -160,7 +159,7 @@ def on_voter_change_response(
 
 
 def poll_as_leader(core: CoreState, leader: Leader) -> None:
-    """A leader keeps its self registration true as well; with nobody waiting for an answer."""
+    """Update the leader's own entry too; no requester waits for the answer."""
     refresh(core)
     known = core.voters.latest.get(core.me.id)
     is_free = leader.takes_writes and leader.change is None
@@ -178,7 +177,7 @@ def on_voter_request(
     sender: NodeId,
     request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest,
 ) -> None:
-    """A replica asks about its self registration; it is answered like an operator's wish."""
+    """Handle a replica's request about its own entry like an operator's request."""
     error = _refusal(core, request)
     if error is not None:
         refuse(core, sender, request, error)
@@ -226,15 +225,15 @@ def _refusal(
     if isinstance(request, RemoveVoterRequest) and (
         request.replica.id != request.voter.id or request.replica.matches(request.voter)
     ):
-        # Whoever may speak on a peer's stream speaks for its own number only.
+        # A peer may request changes for its own node id only.
         return ErrorCode.INVALID_REQUEST
     return None
 
 
 def _doubt(request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest) -> str:
-    """Why nobody is certain of the author, in words; empty otherwise (ADR 52).
+    """Return why the author of a request is not proven, in words; else empty (ADR 52).
 
-    Votes and acknowledgements are counted of whoever answers at a voter's address. Whoever could
-    move one there without proof would vote in its name, as often as it liked.
+    Votes and acknowledgements count from whichever process answers at a voter's address. A process
+    that could move an address without proof could vote in the voter's name again and again.
     """
     return _UNPROVEN if request.is_unproven else ""

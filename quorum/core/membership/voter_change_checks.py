@@ -1,8 +1,8 @@
-"""Whether a change of the voter set may begin: one refusal at a time, in the protocol's order.
+"""Checks whether a change of the voter set may begin, in the protocol's order of refusals.
 
-Pure questions about the state; nothing is changed here. KIP-853's precondition c (a
-kraft.version of 0) cannot fail on a leader of ours: the first record batch of a leadership term
-writes the voter set and kraft.version 1 into a log that has none yet.
+The checks are pure and change no state. KIP-853's precondition c (a kraft.version of 0) cannot fail
+on a leader of ours: the first record batch of a leadership term writes the voter set and
+kraft.version 1 into a log that has none yet.
 
 See: ADR 30; Raft dissertation section 4.1 and the 2015 correction ("a leader
 commits a record of its own epoch before it changes the configuration").
@@ -22,9 +22,9 @@ from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, Endpoint, VersionRange, Voter
 
 TOMBSTONES_MAX = 10_000
-"""Removed voters that are remembered; each takes 21 bytes of every voters record."""
+"""Bound of tombstones; each takes 21 bytes of every voters record."""
 CAUGHT_UP_WITHIN_MS = 3_600_000
-"""A voter to be must have fetched within this time, and been caught up before."""
+"""A future voter must have fetched within this time, and been caught up before."""
 _NODE_ID_MAX = (1 << 31) - 1
 _PORT_MAX = (1 << 16) - 1
 _VERSION_MAX = (1 << 15) - 1
@@ -35,7 +35,7 @@ Refusal: TypeAlias = tuple[ErrorCode, str]
 
 
 def why_not_begin(core: CoreState, leader: Leader, change: PendingChange) -> Refusal | None:
-    """Why the change cannot begin now; None when it can."""
+    """Return why the change cannot begin now; None if it can."""
     return (
         why_malformed(core, change)
         or _why_not_now(core, leader)
@@ -44,7 +44,7 @@ def why_not_begin(core: CoreState, leader: Leader, change: PendingChange) -> Ref
 
 
 def why_malformed(core: CoreState, change: PendingChange) -> Refusal | None:
-    """What no leader could do: a key, endpoint or version range that makes no sense."""
+    """Return what no leader could do: an invalid key, endpoint or version range; else None."""
     voter = change.voter
     key = voter.key
     if not 0 <= key.id <= _NODE_ID_MAX or len(key.directory_id) != len(ZERO_UUID):
@@ -75,7 +75,7 @@ def why_malformed(core: CoreState, change: PendingChange) -> Refusal | None:
 
 
 def default_listener(core: CoreState) -> str:
-    """The listener that replicas ask each other on, as the set in force names it; may be empty."""
+    """Return the listener of peers' requests, as in the voter set in force; may be empty."""
     entries = core.voters.latest.voters
     return next((entry.endpoints[0].name for entry in entries if entry.endpoints), "")
 
@@ -98,7 +98,7 @@ def _problem_with(endpoints: tuple[Endpoint, ...]) -> str:
 
 
 def _why_not_now(core: CoreState, leader: Leader) -> Refusal | None:
-    """Preconditions a, b and d: one change at a time, and each on committed ground."""
+    """Check preconditions a, b and d: one change at a time, on a committed voter set and epoch."""
     other = leader.change
     if other is not None:
         return (
@@ -151,7 +151,7 @@ def _why_not_this(core: CoreState, leader: Leader, change: PendingChange) -> Ref
 
 
 def _why_disqualified(leader: Leader, voter: Voter) -> Refusal | None:
-    # It would count for the majority and never be heard of: not even a readmission helps.
+    # It would count for the majority without ever voting; a readmission does not change that.
     if not is_known_disqualified(leader, voter.key):
         return None
     return (
@@ -165,7 +165,7 @@ def _why_disqualified(leader: Leader, voter: Voter) -> Refusal | None:
 def why_not_supported(
     core: CoreState, change: PendingChange, supported: tuple[VersionRange, ...]
 ) -> Refusal | None:
-    """Why the replica that answered at the endpoint cannot take part in what is in force."""
+    """Return why the replica at the endpoint does not support the versions in force."""
     voter = change.voter
     kraft = kraft_versions_of(supported)
     if kraft is None:
@@ -191,7 +191,7 @@ def why_not_supported(
 
 
 def as_supported(voter: Voter, supported: tuple[VersionRange, ...]) -> Voter:
-    """The entry with the kraft.version range that the replica itself has told."""
+    """Return the entry with the kraft.version range that the replica itself reported."""
     kraft = kraft_versions_of(supported)
     if kraft is None:
         return voter
@@ -199,10 +199,9 @@ def as_supported(voter: Voter, supported: tuple[VersionRange, ...]) -> Voter:
 
 
 def why_not_caught_up(core: CoreState, leader: Leader, voter: Voter) -> Refusal | None:
-    """Why a replica may not vote yet: it must follow this leader and have been at its log end.
+    """Return why a replica may not vote yet: it must fetch from this leader and have caught up.
 
-    A voter that lags does no harm to what is committed, but counts for the majority and keeps
-    it waiting.
+    A lagging voter endangers no committed record, but it counts for the majority and delays it.
     """
     progress = leader.observers.get(voter.key)
     node = f"node {voter.key.id}"
@@ -212,5 +211,5 @@ def why_not_caught_up(core: CoreState, leader: Leader, voter: Voter) -> Refusal 
         return ErrorCode.REQUEST_TIMED_OUT, f"{node} has not caught up with this leader yet"
     if core.now_ms - progress.last_fetch_ms > CAUGHT_UP_WITHIN_MS:
         return ErrorCode.REQUEST_TIMED_OUT, f"{node} has not fetched for too long"
-    # Its first Fetch may have come while the probe was under way.
+    # Its first Fetch may have arrived during the probe.
     return _why_disqualified(leader, voter)

@@ -1,12 +1,11 @@
-"""Changing who votes: add, remove and update voter, by the leader, one at a time.
+"""Change the voter set: add, remove and update voters, by the leader, one at a time.
 
-A change goes: checks, for a new endpoint a probe of it, the voters record, commit. The set is in
-force from the append on, here and on every replica, and reverts where the record is cut away.
-A leader that removes itself counts itself no longer from the append on, and gives its epoch up
-when the record is committed.
+The steps are: checks, a probe of a new endpoint, the voters record, commit. The new set is in force
+from the append on, here and on every replica, and reverts if the record is truncated. A leader that
+removes itself does not count itself from the append on, and resigns when the record is committed.
 
-The probe is a BeginQuorumEpoch to the very replica at the very endpoint: it is answered only by
-the process that has this id and directory, and has adopted this epoch (docs/adr has why).
+The probe is a BeginQuorumEpoch to the replica at its endpoint. Only the process with this id and
+directory that has adopted this epoch accepts it (docs/adr has the reasons).
 
 See: KIP-853; ADR 30; Raft dissertation sections 4.1 to 4.3.
 """
@@ -52,7 +51,7 @@ from quorum.types import NodeId, ReplicaKey, Voter
 
 
 def on_request(core: CoreState, fact: AddVoter | RemoveVoter | UpdateVoter) -> None:
-    """Somebody on this node asks for a change."""
+    """Begin a change that an operator requests on this node."""
     match fact:
         case AddVoter():
             change = PendingChange(
@@ -74,7 +73,7 @@ def on_request(core: CoreState, fact: AddVoter | RemoveVoter | UpdateVoter) -> N
 
 
 def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
-    """Begin a change, or answer at once why not.
+    """Begin a change, or answer with the refusal at once.
 
     It ends after ``request_timeout_ms``, or sooner after a positive ``timeout_ms``.
     """
@@ -104,7 +103,7 @@ def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
 
 
 def _is_to_be_probed(core: CoreState, voter: Voter) -> bool:
-    """Whether this place or these versions are news; this node itself needs no probe."""
+    """Whether the endpoint or the versions are new; this node itself needs no probe."""
     known = core.voters.latest.get(voter.key.id)
     return voter.key.id != core.me.id and (
         known is None
@@ -119,7 +118,7 @@ def _is_to_be_probed(core: CoreState, voter: Voter) -> bool:
 
 def _probe(core: CoreState, change: PendingChange) -> None:
     request_id = next_attempt(core, change.probe)
-    # Silence lasts until the change itself has taken too long, which is no longer.
+    # No timeout of its own: the deadline of the change ends the probe too.
     change.probe.due_ms = NEVER_MS
     core.send(
         change.voter.key.id,
@@ -137,7 +136,7 @@ def _probe(core: CoreState, change: PendingChange) -> None:
 def on_probe_response(
     core: CoreState, leader: Leader, sender: NodeId, response: BeginQuorumEpochResponse
 ) -> None:
-    """The endpoint answers; append the record if it is the right replica, and caught up."""
+    """Append the record if the right replica answered the probe and is caught up."""
     change = leader.change
     if change is None:
         return
@@ -170,7 +169,7 @@ def on_probe_response(
 
 
 def on_probe_failed(core: CoreState, request: PeerRequest, refusal: str = "") -> None:
-    """The endpoint cannot be reached, or not yet: try again until the time is over."""
+    """Repeat a probe of an unreachable endpoint until the change's deadline."""
     leader = core.role
     if isinstance(leader, Leader) and leader.change is not None:
         leader.change.probe_refusal = refusal
@@ -179,7 +178,7 @@ def on_probe_failed(core: CoreState, request: PeerRequest, refusal: str = "") ->
 
 
 def _give_up(core: CoreState, leader: Leader, error: ErrorCode, message: str) -> None:
-    """End a change that has left no record, and ask its voter where it was asked before."""
+    """End a change without a record, and restore the former endpoint of its voter."""
     change = leader.change
     leader.change = None
     if change is None:
@@ -216,7 +215,7 @@ def _append_change(core: CoreState, leader: Leader, change: PendingChange) -> No
     change.offset = _append_voters(core, leader, after, readmitted)
     if not change.ack_when_committed:
         answer(core, change, ErrorCode.NONE, "")
-    # Nobody's Fetch has to come for it: the new set may need fewer than the old one.
+    # No Fetch triggers this: the new set may need fewer votes than the old one.
     advance_high_watermark(core, leader)
     confirm_reads(core, leader)
 
@@ -224,15 +223,15 @@ def _append_change(core: CoreState, leader: Leader, change: PendingChange) -> No
 def _append_voters(
     core: CoreState, leader: Leader, voters: VoterSet, readmitted: tuple[ReplicaKey, ...]
 ) -> int:
-    """Write a voter set and put it in force; the offset of its record."""
+    """Append a voter set, put it in force and return the offset of its record."""
     offset = core.log.end_offset
     record = Voters(voters.voters, removed=voters.removed, readmitted=readmitted)
-    # In force before anything of the new log leaves this node.
+    # In force before any message with the new log leaves this node.
     append(core, leader, Append(offset, offset + 1, core.epoch, controls=(record,)))
     core.voters.add(offset, voters)
     core.voters_changed()
     build_remote(core, leader)
-    # Whoever votes from now on is not kept waiting for the record that says so.
+    # A new voter is served at once with the record that makes it one.
     serve_held(core, leader)
     leader.check_quorum_deadline_ms = check_quorum_deadline(core)
     leader.upkeep_due_ms = core.now_ms
@@ -243,7 +242,7 @@ def _append_voters(
 
 
 def poll_change(core: CoreState, leader: Leader) -> bool:
-    """Do what is due; whether this leader has removed itself and that is committed."""
+    """Do what is due; return whether this leader's own removal is committed."""
     _end_if_over(core, leader)
     change = leader.change
     if change is not None and change.offset < 0 and is_to_be_sent(core, change.probe):
@@ -266,7 +265,7 @@ def _end_if_over(core: CoreState, leader: Leader) -> None:
     elif core.now_ms >= change.deadline_ms:
         core.fired(Timer.CHANGE)
         if change.probe_refusal and change.offset < 0:
-            # Not slow but unfit: asking again changes nothing before one of the two is changed.
+            # The replica is unsuitable, not slow: a retry fails until one side is changed.
             message = f"node {change.voter.key.id} cannot take part: {change.probe_refusal}"
             _give_up(core, leader, ErrorCode.INVALID_REQUEST, message)
             return
@@ -275,7 +274,7 @@ def _end_if_over(core: CoreState, leader: Leader) -> None:
 
 
 def pending_view(core: CoreState) -> PendingChangeView | None:
-    """The change under way, for describe-quorum; None on anybody but its leader."""
+    """Return the change under way, for describe-quorum; None on all nodes but its leader."""
     leader = core.role
     change = leader.change if isinstance(leader, Leader) else None
     if change is None:

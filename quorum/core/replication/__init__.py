@@ -1,1 +1,1 @@
-"""What a leader or a relay serves, what is committed, and how reads become linearizable."""
+"""Serving by leaders and relays, the high watermark, and linearizable reads."""

@@ -1,4 +1,4 @@
-"""What a leader appends, and what of it is committed.
+"""Appends of a leader, and the part of its log that is committed.
 
 See: Raft sections 5.3 and 5.4.2; KIP-595 (high watermark).
 """
@@ -17,7 +17,7 @@ from quorum.errors import QuorumUsageError
 
 
 def voter_ends(core: CoreState, leader: Leader) -> list[int]:
-    """The durable log end of every voter as far as known; the leader's own is what is flushed."""
+    """Return the known durable log end of every voter; the leader's own is its flushed end."""
     ends = [progress.end_offset for progress in leader.remote.values()]
     if leader.counts_itself:
         ends.append(core.log.flushed_end)
@@ -27,22 +27,22 @@ def voter_ends(core: CoreState, leader: Leader) -> list[int]:
 def may_commit(leader: Leader, end_offset: int) -> bool:
     """Whether ``end_offset`` covers a record of this leader's own epoch.
 
-    Older records become committed together with the first record of this epoch and never by
-    counting alone (Raft section 5.4.2).
+    Older records are committed together with the first record of this epoch, never by counting
+    alone (Raft section 5.4.2).
     """
     return end_offset > leader.epoch_start
 
 
 def advance_high_watermark(core: CoreState, leader: Leader) -> None:
-    """Commit what a majority has on disk, and tell the held Fetches.
+    """Commit what a majority has on disk, and notify held Fetches.
 
-    Replicas hear of it with the next records, or after ``high_watermark_delay_ms``.
+    Replicas get the new high watermark with the next records, or after ``high_watermark_delay_ms``.
     """
     end_offset = majority.reached_by_majority(voter_ends(core, leader))
     if not may_commit(leader, end_offset) or not core.raise_high_watermark(end_offset):
         return
     if leader.change is not None or not leader.counts_itself:
-        # Its record may be committed now; the leader's turn sees to that.
+        # The record of the change may be committed now; the leader's next turn handles that.
         leader.membership_due_ms = core.now_ms
     uncommitted = leader.uncommitted
     while uncommitted and uncommitted[0][0] <= end_offset:
@@ -83,9 +83,9 @@ def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
 
 
 def append(core: CoreState, leader: Leader, effect: Append) -> None:
-    """Grow the leader's log and answer Fetches that waited for records, or see that they soon are.
+    """Grow the leader's log, and answer or hasten the Fetches that wait for records.
 
-    They are served before the records are flushed here: a follower's disk may be quicker than
+    They are answered before the records are flushed here: a follower's disk may be faster than
     ours, and our own end counts only once it is durable.
     """
     core.log.append(effect.end_offset, effect.epochs, core.effect(effect))

@@ -1,4 +1,4 @@
-"""What becomes possible when the disk reports a ticket durable.
+"""Effects of a ticket that the disk reports as durable.
 
 See: quorum/core/DESIGN.md (the order of duties) and ADR 7 (the vote floor).
 """
@@ -18,10 +18,10 @@ from quorum.types import ElectionState, OffsetAndEpoch
 
 
 def on_durable(core: CoreState, ticket: int) -> None:
-    """Everything handed out up to ``ticket`` is on disk.
+    """Process the report that everything up to ``ticket`` is on disk.
 
     Raises:
-        QuorumUsageError: No such ticket was ever given.
+        QuorumUsageError: This ticket was never issued.
     """
     disk = core.disk
     if ticket > disk.last_ticket:
@@ -32,11 +32,11 @@ def on_durable(core: CoreState, ticket: int) -> None:
     disk_stall.note_progress(core)
     has_flushed = core.log.mark_durable(ticket)
     if has_flushed:
-        # What was flushed may be acknowledged: the mark that tells it from a torn tail follows.
+        # The flushed end may be acknowledged, so the stored durable end must follow.
         disk.store_watermark_at(core.now_ms + core.config.high_watermark_store_ms)
     flight = core.requests.in_flight
     if flight is not None and not flight.has_left and flight.ticket <= ticket:
-        # It leaves only now, so its time begins now.
+        # The request leaves only now, so its timeout starts now.
         flight.due_ms = core.now_ms + core.config.request_timeout_ms
     role = core.role
     if has_flushed and isinstance(role, Leader) and role.established:
@@ -46,7 +46,7 @@ def on_durable(core: CoreState, ticket: int) -> None:
 
 
 def _lift_vote_floor(core: CoreState, floor: OffsetAndEpoch) -> None:
-    """Forget the floor once what it stands for is back on this disk."""
+    """Remove the vote floor once the log has reached it again."""
     flushed_end = core.log.flushed_end
     if flushed_end < core.log.start.offset:
         return
@@ -56,12 +56,12 @@ def _lift_vote_floor(core: CoreState, floor: OffsetAndEpoch) -> None:
 
 
 def lift_vote_floor_at_leaders_end(core: CoreState) -> None:
-    """The leader has nothing beyond what this replica acknowledged to it in this life.
+    """Remove the vote floor because the leader has no record beyond this log's durable end.
 
-    So whatever the former life acknowledged is back. Of the leader's own epoch it can only have
-    been what that leader sent, and a leader cuts nothing; of earlier epochs, what is committed is
-    in the leader's log. Without this rule a floor in an epoch to come (a log that is gone
-    altogether) would outlive the leader, and a majority that holds everything elect nobody.
+    All records that this replica acknowledged before its loss are then back. Those of the leader's
+    epoch came from that leader, which never truncates. Those of earlier epochs, if committed, are
+    in the leader's log. Without this rule, a floor with a future epoch (set after the loss of the
+    whole log) would outlive the leader, and a majority with all records could elect no leader.
 
     See: ADR 20.
     """
@@ -77,7 +77,7 @@ def _forget_vote_floor(core: CoreState, floor: OffsetAndEpoch, reached: OffsetAn
 
 
 def store_high_watermark(core: CoreState) -> None:
-    """Write the lower bound of the high watermark; after a crash no more than that is flushed."""
+    """Store the lower bound of the high watermark, at most the flushed end."""
     core.fired(Timer.WATERMARK_STORE)
     core.disk.watermark_store_due_ms = NEVER_MS
     core.effect(StoreHighWatermark(min(core.high_watermark, core.log.flushed_end)))

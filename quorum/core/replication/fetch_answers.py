@@ -1,6 +1,6 @@
-"""Deciding the answers to Fetch: records from here, a point of divergence, or a snapshot.
+"""Decide the answers to Fetch: records, a point of divergence, or a snapshot.
 
-The core names positions; the runtime reads the bytes.
+The core decides on positions; the runtime reads the bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from quorum.types import NO_NODE, NodeId, OffsetAndEpoch
 
 
 def records_up_to(core: CoreState, request: FetchRequest, end_offset: int) -> ServeRecords | None:
-    """The records from the request's offset on and below ``end_offset``; None if there are none."""
+    """Return the records from the request's offset up to ``end_offset``; None if there are none."""
     offset = request.fetch_offset
     if offset >= end_offset:
         return None
@@ -45,7 +45,7 @@ def answer_from_log(
     *,
     with_endpoints: bool = False,
 ) -> None:
-    """Answer a position known to be a prefix of ours with whatever there is beyond it."""
+    """Answer with the records behind a position that is a prefix of this log."""
     is_consumer = request.replica.id == NO_NODE
     core.send(
         sender,
@@ -66,9 +66,9 @@ def answer_from_log(
 
 
 def answer_held(core: CoreState, leader: Leader, fetch: HeldFetch) -> None:
-    """Answer a Fetch that was evaluated when it came, with what is true now.
+    """Answer a held Fetch, evaluated on arrival, from the present log.
 
-    A replica below the log end may have been held, and the log trimmed beyond it meanwhile.
+    While a replica below the log end was held, the log may have been trimmed beyond its offset.
     """
     request = fetch.request
     if request.fetch_offset >= core.log.start.offset:
@@ -87,7 +87,7 @@ def answer_elsewhere(
     request: FetchRequest,
     classification: Classification,
 ) -> None:
-    """Answer with the point of divergence, or with the snapshot to fetch."""
+    """Answer with the point of divergence, or with the snapshot to download."""
     place = place_elsewhere(core, sender, request, classification)
     if place is None:
         return
@@ -109,7 +109,7 @@ def answer_elsewhere(
 def refuse_other_history(
     core: CoreState, sender: NodeId, request: FetchRequest, *, peer_votes: bool
 ) -> None:
-    """Refuse a replica whose digest is not ours, and find out whose history is the right one."""
+    """Refuse a replica whose digest differs from ours, and resolve the divergence."""
     refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
     start_divergence_resolution(
         core, sender, request.fetch_offset, "its digest is not ours", peer_votes=peer_votes
@@ -119,9 +119,9 @@ def refuse_other_history(
 def place_elsewhere(
     core: CoreState, sender: NodeId, request: FetchRequest, classification: Classification
 ) -> Diverging | OfferSnapshot | None:
-    """Where a replica has to go on whose log is no prefix of ours; leader and relay say the same.
+    """Return where a replica must continue whose log is no prefix of ours; as leader and as relay.
 
-    Reports the classification. None when there is no such place: the request is refused then.
+    Reports the classification. If there is no such place, refuses the request and returns None.
     """
     place: Diverging | OfferSnapshot | None = None
     where: OffsetAndEpoch | None = None

@@ -1,8 +1,8 @@
-"""The leader's side of replication: evaluating Fetch, answering it, and what is committed.
+"""The leader's side of replication: evaluate a Fetch, answer or hold it, and advance commits.
 
-A Fetch is a question and an acknowledgement in one: the replica has everything below its
-offset on disk. It gets one of three answers: records, the point where the logs diverge, or a
-snapshot to fetch first. With nothing to say it is held.
+A Fetch is both a request and an acknowledgement: the replica has all records below its offset on
+disk. It gets one of three answers: records, the point where the logs diverge, or a snapshot to
+download first. Without an answer it is held.
 
 See: KIP-595 (Fetch), KIP-630 (snapshot answer), KIP-279 (lineage); Raft section 5.4.2.
 """
@@ -39,7 +39,7 @@ from quorum.types import NO_NODE, NodeId
 
 
 def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) -> None:
-    """Evaluate a Fetch, count what it acknowledges, and answer or hold it."""
+    """Evaluate a Fetch, count its acknowledgement, and answer or hold it."""
     leader, request = core.role, received.request
     error = refusal_of_fetch(
         core, request, serves=isinstance(leader, Leader) and leader.established
@@ -87,13 +87,12 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
 
 
 def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
-    """Whether a disk was rolled back: a voter asks below what it acknowledged in this leadership
-    term.
+    """Whether a voter's disk was rolled back: it fetches below what it acknowledged in this term.
 
-    A late copy of an old request looks the same; its answer finds nobody waiting for it. A
-    replica that knows of its loss says so, has a vote floor, and is not accused of anything. The
-    accusation is final (ADR 28), so a voter is held only to what it has certainly acknowledged
-    itself: anybody may have sent a request that is unproven (ADR 52).
+    A late copy of an old request looks the same, but no request waits for its answer. A replica
+    that knows of its loss reports it and has a vote floor, so it is not disqualified. The
+    disqualification is final (ADR 28). Therefore only proven acknowledgements of the voter count:
+    any process may have sent an unproven request (ADR 52).
     """
     offset = request.fetch_offset
     if offset >= max(progress.end_offset, progress.proven_end):
@@ -102,7 +101,7 @@ def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest
         core.event(ReplicaRegressed(progress.key, progress.end_offset, offset))
         if progress.is_voter and offset < progress.proven_end:
             return True
-    # What it once acknowledged, if it did, is not on its disk.
+    # The replica no longer has the records it acknowledged.
     progress.end_offset = -1
     if not request.is_unproven:
         progress.proven_end = -1
@@ -110,12 +109,12 @@ def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest
 
 
 def _must_report_watermark(core: CoreState, request: FetchRequest) -> bool:
-    """Whether a Fetch is answered only to tell the high watermark, and now."""
+    """Whether to answer a Fetch at once only to report the high watermark."""
     return request.high_watermark < core.high_watermark and not core.config.high_watermark_delay_ms
 
 
 def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
-    """What is wrong with a Fetch in itself, its epoch, or the one asked (``serves``)."""
+    """Return what is invalid about a Fetch, its epoch, or its receiver (``serves``)."""
     if has_wrong_cluster(core, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     is_consumer = request.replica.id == NO_NODE
@@ -138,7 +137,7 @@ def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) ->
 def _note_position(
     core: CoreState, leader: Leader, progress: ReplicaProgress, request: FetchRequest
 ) -> None:
-    """Count an acknowledgement; a voter's may commit records."""
+    """Count an acknowledgement; that of a voter may commit records."""
     offset = request.fetch_offset
     progress.note_fetch(
         offset,
@@ -151,7 +150,7 @@ def _note_position(
 
 
 def answer_due(core: CoreState, leader: Leader) -> None:
-    """Answer the held Fetches whose time is over, with what is true now."""
+    """Answer the held Fetches whose wait is over from the present log."""
     for fetch in leader.held.take_due(core.now_ms):
         core.fired(_timer_of(core, fetch))
         answer_held(core, leader, fetch)
@@ -169,10 +168,10 @@ def _timer_of(core: CoreState, fetch: HeldFetch) -> Timer:
 def _hold(
     core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest, *, is_voter: bool
 ) -> None:
-    """Keep a Fetch waiting; when too many wait already it is answered empty-handed at once.
+    """Hold a Fetch; if too many are held already, answer it without records at once.
 
-    A voter always has a place: a crowd of observers must not turn the quorum's own Fetches into
-    a busy loop.
+    A voter always gets a place: many observers must not turn the quorum's own Fetches into a
+    busy loop.
     """
     if not is_voter and len(leader.held) >= core.config.held_fetches_max:
         answer_from_log(core, leader, sender, request)
@@ -190,7 +189,7 @@ def _hold(
 def _answer_consumer(
     core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest
 ) -> None:
-    """Serve a plain consumer: only what is committed, never tracked (320.1, 320.5)."""
+    """Serve a plain consumer: committed records only, and without tracking (320.1, 320.5)."""
     log = core.log
     offset = request.fetch_offset
     if not log.start.offset <= offset <= log.end_offset:

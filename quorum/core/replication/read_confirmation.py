@@ -1,8 +1,8 @@
 """The leader's side of linearizable reads: rounds of echoes (ADR 9).
 
-``read_rounds.ReadRounds`` keeps the books; here they meet the replicas. A read is this node's own,
-or
-stands for all that wait at another replica (``read_forwarding``): both are confirmed alike.
+``read_rounds.ReadRounds`` counts the rounds; this module connects them with the replicas. A read is
+this node's own, or represents all that wait at another replica (``read_forwarding``); both are
+confirmed alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quorum.types import NodeId
 
 
 def read(core: CoreState, token: int) -> None:
-    """Confirm that this node leads, or fail at once."""
+    """Confirm that this node leads, or fail the read at once."""
     leader = core.role
     if isinstance(leader, Leader):
         read_as_leader(core, leader, token)
@@ -31,10 +31,10 @@ def read(core: CoreState, token: int) -> None:
 
 
 def read_as_leader(core: CoreState, leader: Leader, token: int) -> None:
-    """Let a read wait for its round, or fail it at once.
+    """Add a read to a round, or fail it at once.
 
-    Fails on a leader that has not committed a record of its own epoch (before that its high
-    watermark may lie below what an earlier leader acknowledged), and when too many wait.
+    It fails if the leader has not committed a record of its own epoch: before that its high
+    watermark may be below what an earlier leader acknowledged. It also fails if too many wait.
     """
     if not leader.can_write or len(leader.reads) >= core.config.pending_reads_max:
         core.progress(ReadFailed(token))
@@ -45,7 +45,7 @@ def read_as_leader(core: CoreState, leader: Leader, token: int) -> None:
 def on_read_position(core: CoreState, sender: NodeId, request: ReadPositionRequest) -> None:
     """Confirm a position for the reads that wait at another replica.
 
-    Any replica may ask, voter or not: the answer rests on the echoes, not on who asks.
+    Any replica may ask, voter or not: the answer depends on the echoes, not on the sender.
     """
     leader = core.role
     error = _refusal(core, request)
@@ -91,13 +91,13 @@ def note_echo(core: CoreState, leader: Leader, progress: ReplicaProgress, echo: 
 
 
 def _announce_round(core: CoreState, leader: Leader) -> None:
-    """Complete what voters have waiting here, so that they hear of the round now."""
+    """Answer the held Fetches of voters, so that they learn of the round now."""
     for fetch in leader.held.take_without_echo(leader.reads.stamp):
         answer_held(core, leader, fetch)
 
 
 def confirm_reads(core: CoreState, leader: Leader) -> None:
-    """Confirm what a majority of the set in force has echoed."""
+    """Confirm the reads that a majority of the voter set in force has echoed."""
     reads = leader.reads
     while True:
         rounds = [progress.read_round for progress in leader.remote.values()]

@@ -1,13 +1,12 @@
-"""Linearizable reads on a replica that does not lead: ask the leader for a position.
+"""Linearizable reads on a replica that does not lead: request a position from the leader.
 
-Reads wait here until the leader has confirmed, by a round begun after they arrived, an offset
-they may be answered at. One request speaks for all that wait when it leaves; those that come
-while it is under way are for the next one. A request is asked again after a change of leader or
-epoch, a refusal, or silence; a read that has waited too long fails. An answer of an earlier
-epoch, or to an earlier request, is never used.
+A read waits here until the leader has confirmed an offset for it, by a round that began after the
+read arrived. One request covers all reads that wait when it leaves; later ones wait for the next
+request. A request is repeated after a change of leader or epoch, a refusal, or a timeout. A read
+that has waited too long fails. An answer of an earlier epoch, or to an earlier request, is never
+used.
 
-A node that comes to lead meanwhile confirms its waiting reads itself.
-
+If this node is elected meanwhile, it confirms the waiting reads itself.
 See: ADR 9; Raft dissertation section 6.4 (read-only queries on followers).
 """
 
@@ -39,7 +38,7 @@ PATIENCE_FETCH_TIMEOUTS = 2
 
 
 def ask_position(core: CoreState, token: int) -> None:
-    """Find a position for a read, wherever the leader is; fails when too many wait."""
+    """Find a position for a read from the present leader; fail it if too many wait."""
     waiting = core.forwarded
     role = core.role
     if isinstance(role, Leader) and role.established:
@@ -52,7 +51,7 @@ def ask_position(core: CoreState, token: int) -> None:
 
 
 def poll_reads(core: CoreState) -> None:
-    """Give up what has waited too long; keep one request under way while reads wait."""
+    """Fail reads that have waited too long; keep one request under way while reads wait."""
     waiting = core.forwarded
     if not waiting.reads:
         return
@@ -81,7 +80,7 @@ def poll_reads(core: CoreState) -> None:
 
 
 def reads_due_ms(core: CoreState) -> int:
-    """When ``poll_reads`` has something to do next."""
+    """Return when ``poll_reads`` has work to do next."""
     waiting = core.forwarded
     if not waiting.reads:
         return NEVER_MS
@@ -94,14 +93,14 @@ def reads_due_ms(core: CoreState) -> int:
 def on_read_position_response(
     core: CoreState, sender: NodeId, response: ReadPositionResponse
 ) -> None:
-    """Take the position for every read that the request spoke for."""
+    """Give the position to every read that the request covered."""
     request = answered(core, sender, response, Purpose.READ_POSITION)
     if request is None:
         return
     waiting = core.forwarded
     is_current = learn_from_response(core, sender, response)
     if not waiting.asked:
-        # It told of a newer epoch: the reads wait to be asked of that one's leader.
+        # The answer had a newer epoch: the reads are asked again from that epoch's leader.
         return
     role = core.role
     if not is_current or response.error != ErrorCode.NONE:
@@ -120,12 +119,12 @@ def on_read_position_response(
 
 
 def on_read_position_failed(core: CoreState, request: PeerRequest) -> None:
-    """The request got no answer: ask again after a back-off."""
+    """Repeat an unanswered request after a back-off."""
     core.forwarded.asked = 0
     retry_later(core, request)
 
 
 def adopt_reads(core: CoreState, leader: Leader) -> None:
-    """This node leads now and may confirm reads: those that waited for another leader too."""
+    """Confirm the reads that waited for another leader, now that this node leads."""
     for read in core.forwarded.take_all():
         read_as_leader(core, leader, read.token)

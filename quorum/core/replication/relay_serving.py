@@ -1,10 +1,10 @@
-"""The relay's side of Fetch and FetchSnapshot: serving what is known to be committed.
+"""The relay's side of Fetch and FetchSnapshot: serving committed records to observers.
 
-A relay is an observer with a flag. It follows the leader like any other; to its own observers it
-shows its log below its high watermark and nothing else, so nobody behind it ever has to cut. It
-answers only in the epoch of a leader that has answered it, and no longer than ``relay_age_max_ms``
-after that leader was known to lead. ``node/routing.py`` sends requests here while
-``serves_as_relay``; all others go to ``fetch_serving`` and ``snapshot_serving``.
+A relay is an observer with a flag. It follows the leader like any other observer. To its own
+observers it serves only the log below its high watermark, so they never have to truncate. It
+answers only in an epoch whose leader has answered it, and for at most ``relay_age_max_ms`` after
+that leader was known to lead. ``node/routing.py`` sends requests here while ``serves_as_relay``;
+otherwise to ``fetch_serving`` and ``snapshot_serving``.
 
 See: KIP-595 (Fetch), KIP-630 (630.5, 630.10); ADR 27.
 """
@@ -43,9 +43,9 @@ _UPKEEP_MS = 1000
 
 
 def serves_as_relay(core: CoreState) -> bool:
-    """Whether Fetch and FetchSnapshot are for this module.
+    """Whether this module handles Fetch and FetchSnapshot.
 
-    A relay that has become a voter or leads serves nobody as a relay.
+    A relay that has become a voter or leads does not serve as a relay.
     """
     return core.relay is not None and not core.is_voter and not isinstance(core.role, Leader)
 
@@ -65,8 +65,8 @@ def on_fetch(core: CoreState, relay: Relay, sender: NodeId, received: ReceivedFe
         )
     relay.note(progress)
     if not _may_be_prefix(core, progress, received):
-        # The observer asks the leader next, and this relay compares with its own upstream.
-        # Here it is enough to know whether these files are intact.
+        # The observer asks the leader next, and this relay compares its digest upstream. Here the
+        # resolution only verifies that this relay's files are intact.
         refuse_other_history(core, sender, request, peer_votes=False)
         return
     _evaluate(
@@ -85,7 +85,7 @@ def _admitted(
     request: FetchRequest | FetchSnapshotRequest,
     error: ErrorCode | None,
 ) -> ReplicaProgress | None:
-    """What is known of the observer that asks, with this contact; None if it was refused."""
+    """Record the contact and return the observer's progress; None if the request was refused."""
     if _is_refused(core, relay, sender, request, error):
         return None
     progress = relay.downstream.get(request.replica)
@@ -104,7 +104,7 @@ def _is_refused(
     request: FetchRequest | FetchSnapshotRequest,
     error: ErrorCode | None,
 ) -> bool:
-    """Whether the request was refused: for ``error``, or for who asks."""
+    """Whether the request was refused: for ``error``, or because of the replica that asks."""
     error = error or _refusal_of_replica(core, relay, request.replica)
     if error is not None:
         refuse(core, sender, request, error)
@@ -114,9 +114,9 @@ def _is_refused(
 def _may_be_prefix(
     core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest
 ) -> bool:
-    """Whether nothing speaks against the observer's log being a prefix of what is committed here.
+    """Whether the observer's log may be a prefix of the committed log here.
 
-    Compared only where the position is valid by epoch and not above the high watermark.
+    Digests are compared only if the position is valid by epoch and not above the high watermark.
     """
     request = received.request
     offset = request.fetch_offset
@@ -128,9 +128,9 @@ def _may_be_prefix(
 
 
 def is_serving(core: CoreState) -> bool:
-    """Whether this relay may answer: its leader has answered it in this epoch, and lately.
+    """Whether this relay may answer: its leader has answered it in this epoch, and recently.
 
-    While a snapshot replaces its log it has nothing to serve.
+    While a snapshot replaces its log, it has nothing to serve.
     """
     role, following = core.role, core.following
     return (
@@ -143,15 +143,15 @@ def is_serving(core: CoreState) -> bool:
 
 
 def _is_out_of_age(core: CoreState) -> bool:
-    """Whether the leader is not known to have led for so long that nobody may be served."""
+    """Whether the last proof that the leader led is older than ``relay_age_max_ms``."""
     return core.now_ms - core.following.upstream.confirmed_ms > core.config.relay_age_max_ms
 
 
 def _refusal_of_replica(core: CoreState, relay: Relay, key: ReplicaKey) -> ErrorCode | None:
-    """Why this very replica is not served here; None when it is.
+    """Return why this replica is not served here; None if it is.
 
-    Voters fetch from the leader only; whoever this relay itself fetches through would make a
-    loop; and a chain must end somewhere.
+    Voters fetch from the leader only. A replica on this relay's own route would form a loop. The
+    number of relays in a chain is bounded.
     """
     if key.id == NO_NODE:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -170,11 +170,11 @@ def _refusal_of_replica(core: CoreState, relay: Relay, key: ReplicaKey) -> Error
 def _evaluate(
     core: CoreState, relay: Relay, sender: NodeId, request: FetchRequest, deadline_ms: int
 ) -> None:
-    """Answer a Fetch of this epoch with what is true now, or hold it until ``deadline_ms``."""
+    """Answer a Fetch of this epoch from the present log, or hold it until ``deadline_ms``."""
     offset, committed = request.fetch_offset, core.high_watermark
     is_due = core.now_ms >= deadline_ms or len(relay.held) >= core.config.held_fetches_max
     if offset > committed:
-        # It has fetched from the leader itself before. What it has above is soon known here, too.
+        # The observer fetched from the leader before. Its records above will soon be here too.
         if is_due:
             refuse(core, sender, request, ErrorCode.OFFSET_NOT_AVAILABLE)
         else:
@@ -197,9 +197,9 @@ def _hold(core: CoreState, relay: Relay, fetch: HeldFetch) -> None:
 
 
 def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) -> Classification:
-    """``classify_fetch`` on the committed part of the log, for ``offset`` within it.
+    """Return ``classify_fetch`` for the committed part of the log, for ``offset`` within it.
 
-    A point of divergence is never above the high watermark: what lies there may still be cut.
+    A point of divergence is never above the high watermark, since records there may be truncated.
     """
     log, committed = core.log, core.high_watermark
     latest = core.snapshots.latest
@@ -209,7 +209,7 @@ def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) ->
         and offset > 0
         and log.epochs.epoch_before(offset) != last_fetched_epoch
     ):
-        # Only a damaged or foreign log gets here: it has another record below our watermark.
+        # Only a damaged or foreign log has another record below our high watermark.
         known = log.end_offset_for_epoch(last_fetched_epoch - 1)
         classification = Diverging(known or OffsetAndEpoch(log.start.offset, log.start.epoch))
     if isinstance(classification, Diverging) and classification.point.offset > committed:
@@ -218,7 +218,7 @@ def classify_committed(core: CoreState, offset: int, last_fetched_epoch: int) ->
 
 
 def path_of(core: CoreState) -> tuple[ReplicaKey, ...]:
-    """The relays that an answer of this one comes through: itself first."""
+    """Return the relays on the route of this relay's answers: itself first."""
     return (core.me, *core.following.upstream.path)
 
 
@@ -228,7 +228,7 @@ def _answer(
     request: FetchRequest,
     content: ServeRecords | Diverging | OfferSnapshot | None,
 ) -> None:
-    # What the asker may take over: all acknowledged before is below our high watermark, too.
+    # All records acknowledged before this time are below our high watermark, so it is passed on.
     as_of_ms = core.freshness.as_of_ms
     leader_age_ms = core.now_ms - as_of_ms if as_of_ms >= 0 else -1
     core.send(
@@ -251,7 +251,7 @@ def _answer(
 def on_fetch_snapshot(
     core: CoreState, relay: Relay, sender: NodeId, request: FetchSnapshotRequest
 ) -> None:
-    """Serve a chunk of one of this relay's own checkpoints: equal ids are equal bytes."""
+    """Serve a chunk of this relay's own checkpoint: equal ids mean equal bytes."""
     error = snapshot_serving.refusal_of_fetch_snapshot(core, request, serves=is_serving(core))
     progress = _admitted(core, relay, sender, request, error)
     if progress is None:
@@ -262,7 +262,7 @@ def on_fetch_snapshot(
 
 
 def poll_relay(core: CoreState, relay: Relay) -> None:
-    """Answer what the high watermark, time or a change of epoch has made answerable."""
+    """Answer the held Fetches that the high watermark, time or a change of epoch allows."""
     held = relay.held
     if len(held):
         if core.is_voter or not is_serving(core):
@@ -295,13 +295,13 @@ def _answer_held(core: CoreState, relay: Relay) -> None:
 
 
 def _evaluate_held(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
-    """As when it came, unless this relay has come to fetch through the asker meanwhile."""
+    """Evaluate a held Fetch again: this relay may now fetch through the requesting replica."""
     if not _is_refused(core, relay, fetch.sender, fetch.request, None):
         _evaluate(core, relay, fetch.sender, fetch.request, deadline_ms)
 
 
 def relay_deadline(core: CoreState, relay: Relay) -> int:
-    """When a relay has something to do again: a held Fetch is due, or nobody may be served."""
+    """Return when a relay has work to do: a held Fetch is due, or it must stop serving."""
     earliest = relay.held.earliest_ms
     if len(relay.held):
         confirmed_ms = core.following.upstream.confirmed_ms

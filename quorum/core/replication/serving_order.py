@@ -1,14 +1,14 @@
-"""Whom a leader serves new records first, and who may wait until some have gathered.
+"""Order in which a leader serves new records: which replicas first, and which may wait.
 
-A lone write is committed as soon as a majority has it. Every further replica that is served along
-with it costs the leader and its own processor as much again and makes nobody quicker; served a
-little later, it gets several writes for the price of one. Whom a commit waits for is evaluated anew
-at every append, by who has most: a follower that fails is overtaken after one delay.
+A lone write is committed as soon as a majority has it. Each further replica that is served with it
+costs the leader and that replica as much processor time again, and makes no commit faster. If it is
+served a little later, it gets several writes for the same cost. At every append, the replicas with
+the highest ends are chosen first, so a failing follower is overtaken after one delay.
 
-Who pays is a linearizable read at an observer: after a lone write it waits there for the delay at
-most. A voter hears of the read round, and gets what it lacks with it.
+The cost is borne by a linearizable read at an observer: after a lone write it waits there for at
+most the delay. A voter gets the read round, and its missing records with it.
 
-Only the time of an answer is decided here, never what counts as committed. See: ADR 34.
+This module decides only the time of an answer, never what counts as committed. See: ADR 34.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ eight partitions, is served to every replica at once."""
 def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:
     """Take the held Fetches to answer right after an append; the others become due soon.
 
-    That is as many voters as a majority needs beside the leader, those that have most and among
-    equals those that were back first; whoever is ``GATHERED_MAX`` records behind; and whoever lacks
-    the record of the voter set in force, because it may not know yet that it votes, or no longer.
+    Taken are as many voters as a majority needs besides the leader: those with the highest ends,
+    and among equals those that returned first. Also taken are replicas that are ``GATHERED_MAX``
+    records behind, and those without the record of the voter set in force, because they may not
+    know yet whether they vote.
     """
     end_offset = core.log.end_offset
     delay_ms = core.config.append_delay_ms
@@ -46,9 +47,9 @@ def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:
 def may_gather(core: CoreState, leader: Leader, request: FetchRequest) -> bool:
     """Whether a replica below the log end may wait until more records have gathered for it.
 
-    Not while it lacks the record of the voter set in force, and not while a commit may need it: as
-    many other voters as make a majority with the leader have at least what it has, and what they
-    lack of the rest they were served before.
+    Not while it lacks the record of the voter set in force, and not while a commit may need it. It
+    is not needed if enough other voters for a majority with the leader have at least its end; what
+    those lack was sent to them before.
     """
     end_offset = core.log.end_offset
     if (
@@ -65,5 +66,5 @@ def may_gather(core: CoreState, leader: Leader, request: FetchRequest) -> bool:
 
 
 def _needed(leader: Leader) -> int:
-    """How many voters beside the leader itself make a majority with it."""
+    """Return how many voters besides the leader make a majority with it."""
     return majority.quorum_size(len(leader.remote) + leader.counts_itself) - leader.counts_itself

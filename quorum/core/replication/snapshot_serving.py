@@ -1,7 +1,7 @@
-"""The leader's side of FetchSnapshot: which chunk to read, or why not.
+"""The leader's side of FetchSnapshot: choose the chunk to read, or refuse.
 
-Nothing is kept per transfer. The runtime reads the file, fills in size, bytes, checksum and
-file digest, and holds the lease that keeps the file from being deleted meanwhile.
+No state is kept per transfer. The runtime reads the file, adds size, bytes, checksum and
+file digest, and holds the lease that keeps the file from deletion.
 
 See: KIP-630 (630.10, 630.12); docs/architecture.md (A replica that fell behind).
 """
@@ -20,7 +20,7 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NO_NODE, NodeId
 
 
 def on_fetch_snapshot(core: CoreState, sender: NodeId, request: FetchSnapshotRequest) -> None:
-    """Let the runtime read a chunk for a replica, or say why not."""
+    """Let the runtime read a chunk for a replica, or refuse the request."""
     leader = core.role
     error = refusal_of_fetch_snapshot(
         core, request, serves=isinstance(leader, Leader) and leader.established
@@ -54,7 +54,7 @@ def chunk_for(core: CoreState, request: FetchSnapshotRequest, read_round: ReadRo
 def refusal_of_fetch_snapshot(
     core: CoreState, request: FetchSnapshotRequest, *, serves: bool
 ) -> ErrorCode | None:
-    """What is wrong with a request in itself, its epoch, the one asked, or the file."""
+    """Return what is invalid about a request, its epoch, its receiver, or the file."""
     if has_wrong_cluster(core, request.cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if request.max_bytes < 1 or request.replica.id < NO_NODE or request.replica.id == core.me.id:

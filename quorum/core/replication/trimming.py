@@ -1,7 +1,7 @@
-"""Raising the log start to a snapshot, and deleting the snapshots that fall below it.
+"""Raise the log start to a snapshot, and delete the snapshots below it.
 
 A leader trims up to a snapshot once every live replica has fetched that far, or once it has
-held the snapshot long enough. Everybody else follows the leader's log start as far as its
+kept the snapshot long enough. All other replicas follow the leader's log start as far as their
 own newest snapshot allows. The log start never falls.
 
 See: KIP-630 (630.5, 630.6, 630.14).
@@ -18,7 +18,7 @@ from quorum.core.state.timers import Timer
 from quorum.types import OffsetAndEpoch, SnapshotId
 
 _FIRST_EPOCH = 1
-"""Before this epoch nobody led, so its leader has heard of everybody who has fetched."""
+"""No epoch before this one had a leader, so its leader knows every replica that has fetched."""
 
 
 def trim_as_leader(core: CoreState, leader: Leader) -> None:
@@ -31,7 +31,7 @@ def trim_as_leader(core: CoreState, leader: Leader) -> None:
 
 
 def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
-    """The newest snapshot above the log start that the log may be trimmed to; None for none."""
+    """Return the newest snapshot above the log start to trim to; None if there is none."""
     needed_from = _needed_from(core, leader)
     held_limit_ms = core.now_ms - core.config.start_offset_lag_max_ms
     for snapshot_id in reversed(core.snapshots.ids):
@@ -47,7 +47,7 @@ def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
 
 
 def _needed_from(core: CoreState, leader: Leader) -> int:
-    """The lowest offset that a live replica still has to fetch from this log.
+    """Return the lowest offset that a live replica still has to fetch from this log.
 
     A replica that has not fetched yet counts as live for one session from the beginning of the
     leadership term, because its position is unknown. The log start then does not move. Voters have
@@ -75,7 +75,7 @@ def follow_log_start(core: CoreState, leader_log_start: int) -> None:
 
 
 def delete_unneeded(core: CoreState) -> None:
-    """Ask again for the deletion of snapshots that a lease protected before."""
+    """Delete the snapshots that a lease protected before."""
     delete = core.snapshots.deletable_below(core.log.start)
     if delete:
         _delete(core, delete)
