@@ -8,73 +8,15 @@ from typing import Any
 
 import pytest
 
-from quorum.config import QuorumConfig
-from quorum.core.contract.output import Output
 from quorum.core.following.relaying import problem_with_path, source_of_records
-from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
+from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER
-from tests.support.core_disk import disk_with, key, voter
-from tests.support.wire_node import WireNode
-
-CONFIG = QuorumConfig(held_fetches_max=2, observers_max=3, relay_hops_max=2)
-WAIT_MS = CONFIG.fetch_max_wait_ms
-END = 4
-
-
-class RelayNode:
-    """Relay 7, whose leader 1 has told it that offsets below ``committed`` are committed."""
-
-    def __init__(self, committed: int = 3, *, path: tuple[ReplicaKey, ...] = ()) -> None:
-        self.node = WireNode(
-            config=CONFIG, cluster_id=CLUSTER, me=key(7), rng=random.Random(1),
-            relays=RelayPlan(serves=True, fetch_from=tuple(each.id for each in path)),
-        )  # fmt: skip
-        self.now_ms = 1_000
-        disk = disk_with("1:a 1:b 1:c 1:d", epoch=1, leader=1)
-        disk = replace(disk, first_voters=(voter(1), voter(2)))
-        self.output = self.node.start(self.now_ms, disk.durable_state())
-        self.upstream, self.path = path[0].id if path else 1, path
-        self.hear(committed)
-
-    def hear(self, committed: int, *, age_ms: int = -1) -> list[tuple[int, FetchResponse]]:
-        """Let the leader's answer come, directly or through relays; return what leaves.
-
-        ``age_ms``: how long ago the leader was certainly followed by a majority.
-        """
-        sends = [*self.output.immediate, *self.output.after_persist]
-        fetch = [each.message for each in sends if isinstance(each.message, FetchRequest)][-1]
-        answer = FetchResponse(
-            fetch.request_id, ErrorCode.NONE, 1, 1, committed, path=self.path, contact_age_ms=0,
-            leader_age_ms=age_ms,
-        )  # fmt: skip
-        self.output = self.node.receive(self.now_ms, self.upstream, answer)
-        assert self.node.high_watermark == committed
-        return answers(self.output)
-
-    def ask(self, number: int = 1, **fields: Any) -> list[tuple[int, FetchResponse]]:
-        """An observer's Fetch, by default node 8's at the committed end, which it knows."""
-        asked = FetchRequest(
-            number, CLUSTER, key(8), 1, 3, 1, high_watermark=3, max_wait_ms=WAIT_MS
-        )
-        asked = replace(asked, **fields)
-        return answers(self.node.receive(self.now_ms, asked.replica.id, asked))
-
-    def after(self, ms: int) -> list[tuple[int, FetchResponse]]:
-        self.now_ms += ms
-        return answers(self.node.tick(self.now_ms))
-
-
-def answers(output: Output) -> list[tuple[int, FetchResponse]]:
-    sends = [*output.immediate, *output.after_persist]
-    return [
-        (each.message.request_id, each.message)
-        for each in sends
-        if isinstance(each.message, FetchResponse)
-    ]
+from tests.support.core_disk import key
+from tests.support.relay_node import CONFIG, WAIT_MS, RelayNode
 
 
 def test_an_observer_that_has_everything_is_answered_when_its_time_is_over() -> None:
