@@ -1,1 +1,1 @@
-"""What the runtime sees of the core: outputs, events, local events, and the error codes."""
+"""The interface of the core for the runtime: outputs, events and local events."""

@@ -1,6 +1,6 @@
-"""Since when a replica may lack something that was acknowledged elsewhere, as a value.
+"""The freshness of a replica, as a value.
 
-See: ``quorum.core.liveness.freshness``, which finds it out; ADR 9.
+See: ``quorum.core.liveness.freshness``, which determines it; ADR 9.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from quorum.values import value
 
 @value
 class Freshness:
-    """Everything acknowledged before ``as_of_ms`` lies below ``end_offset``. -1: never known."""
+    """All records acknowledged before ``as_of_ms`` are below ``end_offset``. -1: never known."""
 
     as_of_ms: int
     end_offset: int

@@ -1,4 +1,4 @@
-"""Local facts and operator requests that the runtime tells the core by ``on_local_event``."""
+"""Local events and operator requests, which the runtime passes to ``on_local_event``."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from quorum.values import value
 class PartialDownload:
     """The beginning of a checkpoint file that an earlier process run downloaded.
 
-    The runtime has verified the first ``size`` bytes, whole batches: checksums, order, and the
-    position in the header. They may still be of another file than the leader's.
+    The runtime has verified the first ``size`` bytes, which are whole batches: checksums, order,
+    and the position in the header. They may still belong to another file than the leader's.
     """
 
     snapshot_id: SnapshotId
@@ -45,11 +45,11 @@ class PartialDownload:
 
 @value
 class DurableState:
-    """What was found on disk at start, after recovery.
+    """The state on disk at start, after recovery.
 
-    ``voters`` holds every voters record still in the log or the newest checkpoint, ascending;
-    offset -1 for one that came from the bootstrap checkpoint. ``high_watermark`` is the lazy
-    lower bound (at least the newest checkpoint's end offset).
+    ``voters`` has every voters record that is still in the log or the newest checkpoint,
+    ascending; offset -1 for one from the bootstrap checkpoint. ``high_watermark`` is the lazily
+    stored lower bound (at least the newest checkpoint's end offset).
     """
 
     election: ElectionState
@@ -60,13 +60,13 @@ class DurableState:
     voters: tuple[VotersAt, ...]
     high_watermark: int = 0
     snapshot_sizes: Mapping[SnapshotId, int] = field(default_factory=dict)
-    """Bytes of each checkpoint file; one that is missing here counts as of unknown size."""
+    """Bytes of each checkpoint file; the size of a missing one is unknown."""
     snapshot_ages_ms: Mapping[SnapshotId, int] = field(default_factory=dict)
-    """How long each checkpoint has been on this disk, as far as known: holding goes on (630.5)."""
+    """Known age of each checkpoint on this disk; its holding time continues (630.5)."""
     bootstrap_without: tuple[NodeId, ...] = ()
     """Bootstrap voters that this node does not wait for before epoch 1: the operator's risk."""
     download: PartialDownload | None = None
-    """The download that was under way when the process ended, as far as it could be verified."""
+    """The verified part of the download that was under way when the process ended."""
 
 
 @value
@@ -83,29 +83,29 @@ class RequestFailed:
     peer: NodeId
     request_id: int
     refusal: str = ""
-    """Why one of the two does not want to talk to the other; empty when it is only silent."""
+    """Why one side refuses to talk to the other; empty if the peer was only silent."""
 
 
 @value
 class SnapshotCreated:
-    """This replica finished a checkpoint of its own image; it is frozen on disk."""
+    """This replica finished a checkpoint of its own image; it is sealed on disk."""
 
     snapshot_id: SnapshotId
     size: int = 0
-    """Bytes of the file; 0 when not known."""
+    """Bytes of the file; 0 if unknown."""
 
 
 @value
 class SnapshotSealed:
     """A downloaded checkpoint was verified and has its final name.
 
-    ``voters`` are those it carries, at an offset below its end; empty leaves them as they are.
+    ``voters`` are those in the checkpoint, at an offset below its end; empty changes nothing.
     """
 
     snapshot_id: SnapshotId
     voters: tuple[VotersAt, ...]
     size: int = 0
-    """Bytes of the file; 0 when not known."""
+    """Bytes of the file; 0 if unknown."""
 
 
 @value
@@ -125,21 +125,21 @@ class SnapshotRemoved:
 
 @value
 class ShutDown:
-    """Stop standing for election; a leader hands over and resigns."""
+    """Stop campaigning; a leader transfers its leadership or resigns."""
 
 
 @value
 class Resign:
-    """Give up leadership now (operator, or a failing disk)."""
+    """Resign from leadership now (operator, or a failing disk)."""
 
     reason: str
 
 
 @value
 class TransferLeadership:
-    """Hand leadership to ``target``, ``NO_NODE`` for the voter that is furthest (see ``transfer``).
+    """Transfer leadership to ``target``, or for ``NO_NODE`` to the voter with the highest end.
 
-    ``RequestSettled`` with ``token`` (above 0) says how it ended.
+    ``RequestSettled`` with ``token`` (above 0) reports the outcome.
     """
 
     refusals: ClassVar[Codes] = TO_OPERATORS | {
@@ -153,14 +153,14 @@ class TransferLeadership:
 
 @value
 class ListenerEndpoints:
-    """Where this node can be reached, for answers that name the leader."""
+    """This node's endpoints, for answers that name the leader."""
 
     endpoints: tuple[Endpoint, ...]
 
 
 @value
 class FeatureLevels:
-    """What this release's state machine can run with, and which levels are in force."""
+    """Levels that this release's state machine supports, and the levels in force."""
 
     supported: tuple[VersionRange, ...]
     in_force: Mapping[str, int]
@@ -168,9 +168,9 @@ class FeatureLevels:
 
 @value
 class ReplayStopped:
-    """The state machine cannot apply a committed record, or can again: then ``reason`` is empty.
+    """The state machine stopped at a committed record; an empty ``reason``: it applies again.
 
-    Such a replica keeps its log and its vote, but must not lead: it would answer no write.
+    Such a replica keeps its log and its vote, but must not lead, since it could answer no write.
     """
 
     reason: str
@@ -178,20 +178,20 @@ class ReplayStopped:
 
 @value
 class LeaseChanged:
-    """Which snapshots transfers are reading now; those are not deleted (630.6)."""
+    """Snapshots that transfers are reading now; those are not deleted (630.6)."""
 
     leased: tuple[SnapshotId, ...]
 
 
 NO_TOKEN: Final = 0
-"""Of an operator's request, before the driver draws the token that its answer will carry."""
+"""Token of an operator's request before the driver draws the one for its answer."""
 
 
 @value
 class AddVoter:
-    """Let ``voter`` vote from now on (853). Exactly one ``RequestSettled`` will come.
+    """Add ``voter`` to the voter set (853). Exactly one ``RequestSettled`` follows.
 
-    ``timeout_ms`` above 0 shortens the wait, which ends after ``request_timeout_ms`` at most.
+    ``timeout_ms`` above 0 shortens the wait, which is at most ``request_timeout_ms``.
     Without ``ack_when_committed`` the answer comes with the append.
     """
 
@@ -201,12 +201,12 @@ class AddVoter:
     ack_when_committed: bool = True
     timeout_ms: int = 0
     readmit: bool = False
-    """Let a removed replica back in; without it a tombstone refuses it."""
+    """Allow a removed replica again; otherwise its tombstone refuses it."""
 
 
 @value
 class RemoveVoter:
-    """Let ``key`` vote no longer, and remember it as removed. Answered like ``AddVoter``."""
+    """Remove ``key`` from the voters and add its tombstone. Answered like ``AddVoter``."""
 
     refusals: ClassVar[Codes] = OF_OPERATORS | REMOVING
     token: int
@@ -216,7 +216,7 @@ class RemoveVoter:
 
 @value
 class UpdateVoter:
-    """Give a voter new endpoints and versions; answered when the record is appended."""
+    """Set new endpoints and versions of a voter; answered when the record is appended."""
 
     refusals: ClassVar[Codes] = OF_OPERATORS | UPDATING
     token: int
@@ -225,21 +225,21 @@ class UpdateVoter:
 
 
 OPERATOR_REQUESTS: Final = (TransferLeadership, AddVoter, RemoveVoter, UpdateVoter)
-"""What an operator may ask of a node; each names in ``refusals`` how it may be refused."""
+"""Requests of operators; each declares in ``refusals`` its possible refusals."""
 
 
 @value
 class DamageFound:
-    """This replica's own files, read in the background, are not what they should be."""
+    """The background check found damage in this replica's own files."""
 
     cause: str
 
 
 @value
 class LogVerified:
-    """This replica's own files were read again, as ``VerifyLog`` asked.
+    """Result of verifying this replica's own files, as ``VerifyLog`` requested.
 
-    ``cuts`` repeats that request's; ``damaged_offset`` is -1 when nothing is wrong.
+    ``cuts`` repeats that request's; ``damaged_offset`` is -1 if there is no damage.
     """
 
     cuts: int

@@ -1,13 +1,13 @@
-"""What the core asks its runtime to do: one ``Output`` per entry point, in five parts.
+"""The output of the core: one ``Output`` per entry point, with five parts for the runtime.
 
-The order of duties, which is the safety argument of the whole system:
+The order of duties, on which the safety of the whole system depends:
 
-1. ``persist``: hand the effects to the single writer in this order, as one group under
-   ``ticket``. When all of it is as durable as each effect says, call ``persisted(ticket)``.
-2. ``after_persist``: messages that promise something. Each leaves only when the ticket it
-   names has been reported durable.
+1. ``persist``: pass the effects to the single writer in this order, as one group under
+   ``ticket``. When all are as durable as each effect requires, call ``persisted(ticket)``.
+2. ``after_persist``: messages that promise something. Each leaves only when its ticket
+   was reported durable.
 3. ``immediate``: messages that promise nothing. Send now.
-4. ``progress``: tell the state machine and the waiting callers.
+4. ``progress``: notify the state machine and waiting callers.
 5. ``events``: logs, metrics, transcripts.
 
 See: Raft section 5 ("respond after updating stable storage"), quorum/core/DESIGN.md.
@@ -47,7 +47,7 @@ class Append:
     """Append whole batches covering [base_offset, end_offset) and make them durable.
 
     ``payload`` came in with ``propose`` or a Fetch answer. For batches that the core itself
-    writes it is None and ``controls`` says what to encode, as one control batch in ``epoch``.
+    writes it is None, and ``controls`` has the records to encode as one control batch in ``epoch``.
     """
 
     base_offset: int
@@ -69,9 +69,9 @@ class Truncate:
 
 @value
 class AdvanceLogStart:
-    """Raise the log start to ``start`` and delete what no longer belongs (630.5, 630.6).
+    """Raise the log start to ``start`` and delete what lies below it (630.5, 630.6).
 
-    Snapshots in ``delete`` go unless a transfer holds a lease on them.
+    Snapshots in ``delete`` are removed unless a transfer has a lease on them.
     """
 
     start: OffsetAndEpoch
@@ -80,7 +80,7 @@ class AdvanceLogStart:
 
 @value
 class BeginDownload:
-    """Open (or restart from nothing) the ``.part`` file of a snapshot."""
+    """Create (or empty) the ``.part`` file of a snapshot."""
 
     snapshot_id: SnapshotId
 
@@ -98,7 +98,7 @@ class WriteChunk:
 class SealDownload:
     """Verify the whole ``.part`` file, make it durable and give it its final name.
 
-    Its digest must be ``file_digest`` unless that is empty: then the sender named none. The
+    A non-empty ``file_digest`` must match; it is empty if the sender gave none. The
     runtime reports ``SnapshotSealed`` or ``SnapshotRejected`` by ``on_local_event``.
     """
 
@@ -122,7 +122,7 @@ class ReplaceLogWith:
 
 @value
 class StoreHighWatermark:
-    """Write the lazy high watermark file: a lower bound, never fsynced for its own sake."""
+    """Store the high watermark, a lower bound that is never fsynced for its own sake."""
 
     high_watermark: int
 
@@ -131,8 +131,8 @@ class StoreHighWatermark:
 class QuarantineLog:
     """This log is wrong; the node stops once this and the vote floor are durable.
 
-    With ``is_history`` its files are intact, and what lies at and above ``first_offset`` is to
-    be set aside at the next start all the same; 0 means everything, checkpoints included.
+    With ``is_history`` its files are intact, but the part at and above ``first_offset`` must still
+    be set aside at the next start; 0 means everything, checkpoints included.
     """
 
     first_offset: int
@@ -174,24 +174,24 @@ class Promise:
 
 @value
 class HighWatermarkAdvanced:
-    """Everything below ``high_watermark`` is committed."""
+    """All records below ``high_watermark`` are committed."""
 
     high_watermark: int
 
 
 @value
 class SnapshotInstalled:
-    """The log now starts at this downloaded snapshot: load it, forget the old image."""
+    """The log now starts at this downloaded snapshot: load it and drop the old image."""
 
     snapshot_id: SnapshotId
 
 
 @value
 class LeadershipChanged:
-    """The leader that this node knows has changed.
+    """The known leader has changed.
 
     ``can_write`` is true only on the leader itself, once its own epoch's first record is
-    committed. Every proposal of an earlier leadership term that was not committed has failed.
+    committed. Every uncommitted proposal of an earlier leadership term has failed.
     """
 
     leader_id: NodeId
@@ -202,7 +202,7 @@ class LeadershipChanged:
 
 @value
 class LogTruncated:
-    """Records at and above ``end_offset`` are gone from this log."""
+    """Records at and above ``end_offset`` were removed from this log."""
 
     end_offset: int
 
@@ -217,18 +217,18 @@ class ReadConfirmed:
 
 @value
 class ReadFailed:
-    """The read was not confirmed; it may be asked again elsewhere."""
+    """The read was not confirmed; another replica may confirm it."""
 
     token: int
 
 
 @value
 class RequestSettled:
-    """An operator's request, known by the token its event carried, has ended.
+    """An operator's request, identified by its event's token, has ended.
 
-    ``error`` is ``NONE`` when it was done; ``message`` says what happened, in one sentence. Of a
-    change of the voter set, ``offset`` is where its record is in the log. With an error and an
-    offset the *outcome is unknown*: the record may yet be committed, or be truncated by another
+    ``error`` is ``NONE`` if it succeeded; ``message`` describes the result in one sentence. For a
+    change of the voter set, ``offset`` is that of its record in the log. With an error and an
+    offset the *outcome is unknown*: the record may still be committed, or be truncated by another
     leader. With an error and -1 nothing has happened.
     """
 
@@ -260,7 +260,7 @@ class LeaderEndpoints:
 
 @value
 class PeerEndpoints:
-    """Where a replica that is no voter yet, or moves, is to be asked."""
+    """Endpoints of a replica that is not a voter yet, or that moves."""
 
     peer: NodeId
     endpoints: tuple[Endpoint, ...]
@@ -268,7 +268,7 @@ class PeerEndpoints:
 
 @value
 class VerifyLog:
-    """Read this replica's own files again, away from the core; ``LogVerified`` reports."""
+    """Verify this replica's own files outside the core; ``LogVerified`` reports the result."""
 
     end_offset: int
     cuts: int
@@ -291,10 +291,10 @@ Progress: TypeAlias = (
 
 @dataclass(slots=True, init=False)
 class Output:
-    """Everything one entry point of the core wants done. Lists are in order."""
+    """Everything that one entry point of the core requests. Lists are in order."""
 
     ticket: int
-    """Ticket of ``persist``; 0 when it is empty."""
+    """Ticket of ``persist``; 0 if it is empty."""
     persist: list[Effect]
     after_persist: list[Promise]
     immediate: list[Send]
@@ -304,7 +304,7 @@ class Output:
     """Call ``tick`` no later than this; None: nothing is due."""
 
     def __init__(self) -> None:
-        # One per call of the core, so without the generated one's five factories.
+        # Created for every call of the core, so without the five factories of a generated one.
         self.ticket = 0
         self.persist = []
         self.after_persist = []

@@ -1,1 +1,1 @@
-"""A leader's epoch: its beginning, its turn, its transfer and its resignation."""
+"""The leadership of an epoch: its beginning, duties, transfer and resignation."""

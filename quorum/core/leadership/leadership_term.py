@@ -1,4 +1,4 @@
-"""Leading an epoch: taking it up once it is durable, announcing it, and letting it go.
+"""Leadership of an epoch: begin once it is durable, announce it, do its duties, resign.
 
 See: KIP-595 (BeginQuorumEpoch, check quorum); ADR 7.
 """
@@ -46,7 +46,7 @@ def leadership_is_durable(core: CoreState, leader: Leader) -> bool:
 
 
 def establish(core: CoreState, leader: Leader) -> None:
-    """Begin to lead: the epoch's first records, and word to every voter.
+    """Begin to lead: append the epoch's first records and notify every voter.
 
     Called exactly once per leadership term, when ``leadership_is_durable``.
     """
@@ -78,10 +78,10 @@ def establish(core: CoreState, leader: Leader) -> None:
 
 
 def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...]:
-    """The control records of the epoch's first batch.
+    """Return the control records of the epoch's first batch.
 
-    A voter set that so far came only with the bootstrap checkpoint is written into the log,
-    because that checkpoint is never replicated.
+    A voter set that only the bootstrap checkpoint contains is written into the log, because that
+    checkpoint is never replicated.
     """
     voters = core.voters.latest
     change = LeaderChange(core.me.id, voters.ids, leader.granting)
@@ -95,9 +95,9 @@ def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...
 
 
 def poll_leader(core: CoreState, leader: Leader) -> None:
-    """Do what is due: take up the leadership term, answer held Fetches, upkeep, check quorum."""
+    """Do what is due: establish leadership, answer held Fetches, upkeep, check quorum."""
     if not leader.established:
-        # Its votes were asked for before replay stopped.
+        # It requested its votes before replay stopped.
         resign_if_replay_stopped(core)
         if core.role is leader and leadership_is_durable(core, leader):
             establish(core, leader)
@@ -118,12 +118,12 @@ def poll_leader(core: CoreState, leader: Leader) -> None:
 
 
 def resign(core: CoreState, leader: Leader, reason: str) -> None:
-    """Give the epoch up, naming the voters that have most of the log as successors."""
+    """Resign; the preferred successors are the voters with the highest log ends."""
     become_resigned(core, preferred_successors(leader), reason=reason)
 
 
 def resign_if_replay_stopped(core: CoreState) -> None:
-    """Give leadership up if this replica applies nothing any more: it could answer no write."""
+    """Resign if this replica applies no more records, because it could not answer writes."""
     role = core.role
     problem = core.process.replay_problem
     if problem and isinstance(role, Leader):
@@ -157,7 +157,7 @@ def _upkeep(core: CoreState, leader: Leader) -> None:
 
 def _count_reminder(core: CoreState, progress: ReplicaProgress) -> None:
     if not progress.begin.due_ms:
-        return  # the first word of this leadership term waits for nothing
+        return  # the first request of a leadership term waits for no timer
     if progress.begin.failures and not progress.begin.request_id:
         core.fired(Timer.RETRY_BACKOFF, Purpose.BEGIN_EPOCH)
     else:
@@ -193,13 +193,13 @@ def on_begin_response(core: CoreState, sender: NodeId, response: BeginQuorumEpoc
 
 
 def on_begin_failed(core: CoreState, request: PeerRequest) -> None:
-    """A BeginQuorumEpoch got no answer: send it again after a back-off."""
+    """Repeat an unanswered BeginQuorumEpoch after a back-off."""
     retry_later(core, request)
     if isinstance(core.role, Leader):
         core.role.upkeep_due_ms = min(core.role.upkeep_due_ms, request.due_ms)
 
 
-# The other side.
+# The receiving side.
 
 
 def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochRequest) -> None:

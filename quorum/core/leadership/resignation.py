@@ -1,4 +1,4 @@
-"""Handing an epoch over: EndQuorumEpoch, from a resigned leader to those who may follow it.
+"""Resignation: EndQuorumEpoch, from a resigned leader to its preferred successors.
 
 See: KIP-595 (EndQuorumEpoch) with its back-off by position.
 """
@@ -87,21 +87,21 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
 def _would_depose(core: CoreState, request: EndQuorumEpochRequest) -> bool:
     """Whether a forged request of this kind would cost an election (ADR 52).
 
-    A campaign without a pre-vote always does. A leader that is heard says itself that it has
-    resigned, in its answer to the Fetch that it holds.
+    A campaign without a pre-vote always does. A leader in contact reports its resignation itself,
+    in its answer to the held Fetch.
     """
     role = core.role
     return request.campaign_now or (isinstance(role, Follower) and has_leader_contact(core, role))
 
 
 def _is_successor(core: CoreState, request: EndQuorumEpochRequest) -> bool:
-    """Whether the leader names this very voter as the one to take over."""
+    """Whether the leader names this voter as its first successor."""
     successors = request.preferred_successors
     return bool(successors) and successors[0].matches(core.me)
 
 
 def _campaign_now(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
-    """The leader asks this very voter to take over: stand without a pre-vote, or say no."""
+    """Campaign without a pre-vote at the leader's request, or refuse."""
     if campaign.why_not_campaign(core):
         refuse(core, sender, request, ErrorCode.INELIGIBLE_REPLICA)
         return
@@ -149,7 +149,7 @@ def poll_resigned(core: CoreState, role: Resigned) -> None:
 
 
 def on_end_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> None:
-    """A voter has taken note of the resignation, or tells of a newer epoch."""
+    """Record a voter's acknowledgement of the resignation, or learn a newer epoch."""
     end_epoch = find_request(core, sender, response, Purpose.END_EPOCH, Purpose.TRANSFER)
     if end_epoch is None:
         return

@@ -2,12 +2,12 @@
 
 The leader takes no further writes and waits until the target has its whole log and all of it is
 committed. Then it asks the target to campaign, by an EndQuorumEpoch with ``campaign_now``. The
-target skips the pre-vote: that protects a live leader, and here the leader itself asked. The other
+target skips the pre-vote, which protects a live leader, because the leader itself asked. The other
 voters receive only the vote request, so none of them competes.
 
-The leader leads on until the target's newer epoch deposes it. If the target refuses, does not
-answer or is not elected within the bound, writes go on as if nothing had been asked; except
-after ``ShutDown``, where the leader then resigns in the ordinary way.
+The leader continues until the target's newer epoch replaces it. If the target refuses, does not
+answer or is not elected in time, writes continue as before the request. After ``ShutDown`` the
+leader then resigns in the ordinary way.
 
 See: Raft dissertation section 3.10; KIP-595.
 """
@@ -34,7 +34,7 @@ from quorum.types import NO_NODE, NodeId
 
 
 def begin(core: CoreState, asked: TransferLeadership) -> None:
-    """Begin to hand leadership to ``asked.target``, or say why not."""
+    """Begin to transfer leadership to ``asked.target``, or answer with the refusal."""
     leader = core.role
     if not isinstance(leader, Leader) or not leader.established:
         _answer(core, asked.token, ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead")
@@ -58,7 +58,7 @@ def begin(core: CoreState, asked: TransferLeadership) -> None:
 
 
 def transfer_leadership(core: CoreState, leader: Leader) -> None:
-    """A leader that shuts down: to whom it can, or else by resigning at once."""
+    """Transfer leadership before a shutdown, or resign at once if no voter can take over."""
     if leader.transfer is not None:
         return
     target = _target(core, leader, NO_NODE)
@@ -80,7 +80,7 @@ def _start(core: CoreState, leader: Leader, target: ReplicaProgress, token: int)
 
 
 def _target(core: CoreState, leader: Leader, wanted: NodeId) -> ReplicaProgress | str:
-    """The voter to hand over to, or why there is none."""
+    """Return the voter to transfer leadership to, or the reason why there is none."""
     if not leader.remote:
         return "there is no other voter"
     if wanted != NO_NODE:
@@ -97,7 +97,7 @@ def _target(core: CoreState, leader: Leader, wanted: NodeId) -> ReplicaProgress 
 
 
 def why_not(core: CoreState, replica: ReplicaProgress) -> str:
-    """Why a voter could not take over within the bound, as far as is known; empty if it could."""
+    """Return why a voter could not take over in time, as far as known; empty if it could."""
     name = f"voter {replica.key.id}"
     if replica.last_fetch_ms < 0:
         return f"{name} has not fetched from this leader yet"
@@ -111,7 +111,7 @@ def why_not(core: CoreState, replica: ReplicaProgress) -> str:
 
 
 def poll(core: CoreState, leader: Leader) -> None:
-    """Ask the target to stand once it has everything; give up when the time is over."""
+    """Ask the target to campaign once it has the whole log; give up at the deadline."""
     transfer = leader.transfer
     if transfer is None:
         return
@@ -150,7 +150,7 @@ def _what_was_missing(core: CoreState, transfer: Transfer) -> tuple[TransferOutc
 
 
 def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochResponse) -> None:
-    """Take the target's answer."""
+    """Process the target's answer."""
     leader = core.role
     learn_from_response(core, sender, response)
     if (
@@ -162,7 +162,7 @@ def on_response(core: CoreState, sender: NodeId, response: EndQuorumEpochRespons
 
 
 def on_failed(core: CoreState) -> None:
-    """The target cannot be reached."""
+    """End the transfer to an unreachable target."""
     if isinstance(core.role, Leader):
         _give_up(core, core.role, ErrorCode.BROKER_NOT_AVAILABLE, TransferOutcome.UNREACHABLE)
 

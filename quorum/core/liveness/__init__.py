@@ -1,1 +1,1 @@
-"""Freshness of answers, paused processes, and disks that hang."""
+"""Freshness of answers, process pauses, and hung disks."""

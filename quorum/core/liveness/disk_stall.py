@@ -36,7 +36,7 @@ def watch(core: CoreState) -> None:
 
 
 def note_progress(core: CoreState) -> None:
-    """The disk has completed a ticket."""
+    """Record that the disk has completed a ticket."""
     watch = core.disk.watch
     if watch.is_stalled:
         watch.is_stalled = False

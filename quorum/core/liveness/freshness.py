@@ -1,11 +1,11 @@
-"""Since when this replica may lack something: the age that every answer to a client carries.
+"""Freshness of this replica's state: the age in every answer to a client.
 
-At ``as_of_ms`` the replica held everything acknowledged before that moment, committed and below
-``end_offset``. A leader knows it from the beginning of the newest confirmed read round: a majority
-followed it then, so nobody else acknowledged anything. A follower knows it from a Fetch that such
-a leader answered, if it then holds all that was committed: what was acknowledged before the Fetch
-left, less the leader's own age. Only durations travel, so no two clocks are compared; the rates of
-clocks are trusted, which is why no linearizable read rests on this.
+At ``as_of_ms`` the replica had all records acknowledged before that moment, committed and below
+``end_offset``. A leader knows that time from the beginning of the newest confirmed read round: a
+majority followed it then, so no other leader acknowledged anything. A follower knows it from a
+Fetch that such a leader answered, if it then has all that was committed: the departure of the
+Fetch, less the age in the answer. Only durations are sent, so no two clocks are compared. The clock
+rates are trusted, so no linearizable read depends on this.
 
 See: ADR 9; docs/reference/client-protocol.md (Reading).
 """
@@ -18,9 +18,9 @@ from quorum.core.state.roles import Leader
 
 
 def leader_age_ms(core: CoreState, leader: Leader) -> int:
-    """How long ago a majority certainly followed this leader; -1 when it cannot say.
+    """Return how long ago a majority certainly followed this leader; -1 if unknown.
 
-    Before a record of its own epoch is committed it does not know all that was acknowledged.
+    A leader that has not committed a record of its own epoch may not know all acknowledged records.
     """
     if not leader.can_write:
         return -1
@@ -31,7 +31,7 @@ def leader_age_ms(core: CoreState, leader: Leader) -> int:
 
 
 def note_answered_fetch(core: CoreState, sent_ms: int, age_ms: int, high_watermark: int) -> None:
-    """The leader has answered a Fetch with records, or with none, and they are in the log."""
+    """Update the freshness after the leader answered a Fetch and its records are in the log."""
     if age_ms >= 0 and high_watermark <= core.high_watermark:
         as_of_ms = sent_ms - age_ms
         if as_of_ms > core.freshness.as_of_ms:
@@ -39,13 +39,13 @@ def note_answered_fetch(core: CoreState, sent_ms: int, age_ms: int, high_waterma
 
 
 def note_confirmed_round(core: CoreState, leader: Leader) -> None:
-    """A majority has followed this leader since the round began."""
+    """Update the freshness after a confirmed round: a majority followed since it began."""
     if leader.can_write and leader.reads.as_of_ms > core.freshness.as_of_ms:
         core.freshness = Freshness(leader.reads.as_of_ms, core.high_watermark)
 
 
 def freshness(core: CoreState, now_ms: int) -> Freshness:
-    """What is known at ``now_ms``."""
+    """Return the freshness at ``now_ms``."""
     leader = core.role
     if isinstance(leader, Leader) and leader.can_write and core.is_lone_voter:
         return Freshness(now_ms, core.high_watermark)

@@ -1,6 +1,6 @@
-"""What bootstrap voters say to each other before epoch 1.
+"""Messages between bootstrap voters before epoch 1.
 
-See: ``bootstrapping`` for what they mean.
+See: ``bootstrapping`` for their meaning.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quorum.values import value
 
 @value
 class BootstrapRequest:
-    """One bootstrap voter asks another, in epoch 0, whether it is freshly formatted too."""
+    """Ask another bootstrap voter, in epoch 0, whether it is freshly formatted too."""
 
     refusals: ClassVar[Codes] = OF_VOTERS | {ErrorCode.INELIGIBLE_REPLICA}
     request_id: int
@@ -26,12 +26,12 @@ class BootstrapRequest:
     incarnation_id: Uuid
     """Drawn once per format by the sender's disk."""
     voter_list: tuple[tuple[NodeId, Uuid], ...] = ()
-    """The lives the sender has durably agreed to found the quorum with; empty: none yet."""
+    """Incarnation ids that the sender has durably agreed on; empty: none yet."""
 
 
 @value
 class BootstrapResponse:
-    """Answer to ``BootstrapRequest``; the responder's own life and voter list, both durable."""
+    """Answer to ``BootstrapRequest``: the responder's own incarnation id and list, both durable."""
 
     request_id: int
     error: ErrorCode

@@ -1,6 +1,6 @@
-"""Log digests of another replica, which settle a divergence about what the log says.
+"""Log digests of another replica, for resolving a divergence.
 
-See: ADR 25; ``chain_digests`` and ``divergence_resolution`` for what they mean.
+See: ADR 25; ``chain_digests`` and ``divergence_resolution`` for their meaning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from quorum.types import DigestAt, Endpoint, Epoch, NodeId, ReplicaKey
 from quorum.values import value
 
 CHAIN_OFFSETS_MAX = 32
-"""Digests asked for at a time."""
+"""Digests in one request."""
 
 
 @value
@@ -35,8 +35,8 @@ class ChainDigestRequest:
 class ChainDigestResponse:
     """Answer to ``ChainDigestRequest``: one of ``points`` for each of ``offsets``.
 
-    Offset -1 with an empty digest: not known. The answering runtime fills ``points``, the
-    asking one puts its own beside them, in ``own``, which does not travel.
+    Offset -1 with an empty digest: unknown. The answering runtime fills ``points``. The requesting
+    one adds its own digests as ``own``, which is not sent.
     """
 
     request_id: int
@@ -48,4 +48,4 @@ class ChainDigestResponse:
     own: tuple[DigestAt, ...] = ()
     leader_endpoints: tuple[Endpoint, ...] = ()
     replica: ReplicaKey | None = None
-    """Whose log this is; None with an error."""
+    """Replica that the log belongs to; None with an error."""

@@ -1,6 +1,6 @@
-"""How a leader's epoch begins and ends among voters.
+"""Messages that begin and end a leader's epoch.
 
-See: KIP-595, KIP-853 (field meanings); ``leadership_term`` and ``resignation`` for what they mean.
+See: KIP-595, KIP-853 (field meanings); ``leadership_term`` and ``resignation`` for their meaning.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quorum.values import value
 
 @value
 class BeginQuorumEpochRequest:
-    """The leader of ``epoch`` announces itself to a voter."""
+    """Announce the leader of ``epoch`` to a voter."""
 
     refusals: ClassVar[Codes] = OF_LEADERS
     request_id: int
@@ -25,13 +25,13 @@ class BeginQuorumEpochRequest:
     epoch: Epoch
     leader_endpoints: tuple[Endpoint, ...] = ()
     is_unproven: bool = False
-    """Nothing but the request says that ``leader`` sent it (ADR 52); does not travel. Set by the
-    receiving transport."""
+    """Whether only the request itself claims that ``leader`` sent it (ADR 52). Not sent; set by
+    the receiving transport."""
 
 
 @value
 class BeginQuorumEpochResponse:
-    """Answer to ``BeginQuorumEpochRequest``; without an error it says what its author supports."""
+    """Answer to ``BeginQuorumEpochRequest``; without an error it has the supported versions."""
 
     request_id: int
     error: ErrorCode
@@ -43,7 +43,7 @@ class BeginQuorumEpochResponse:
 
 @value
 class EndQuorumEpochRequest:
-    """A leader gives up its epoch and says who should follow, best first."""
+    """Announce a leader's resignation and its preferred successors, best first."""
 
     refusals: ClassVar[Codes] = OF_LEADERS
     request_id: int
@@ -53,7 +53,7 @@ class EndQuorumEpochRequest:
     preferred_successors: tuple[ReplicaKey, ...] = ()
     leader_endpoints: tuple[Endpoint, ...] = ()
     campaign_now: bool = False
-    """To the first successor only: stand without a pre-vote; the sender leads until deposed."""
+    """To the first successor only: campaign without a pre-vote; the sender leads until then."""
     is_unproven: bool = False
     """As in ``BeginQuorumEpochRequest``."""
 

@@ -1,11 +1,11 @@
-"""Records by Fetch: the question, which is also an acknowledgement, and its three answers.
+"""Fetch: the request, which is also an acknowledgement, and its three answers.
 
-Each stage is a type of its own. The core that is asked takes the question with its own digest
-beside it (``ReceivedFetchRequest``) and decides (``FetchDecision``). Its runtime reads the records
-and builds what travels (``FetchResponse``). The core that asked takes that with its records proven
-(``ReceivedFetchResponse``). A refusal needs no runtime: the core builds what travels.
+Each stage is a type of its own. The receiving core gets the request with its own digest
+(``ReceivedFetchRequest``) and decides (``FetchDecision``). Its runtime reads the records and builds
+the message (``FetchResponse``). The requesting core gets that with verified records
+(``ReceivedFetchResponse``). A refusal needs no runtime: the core builds the message.
 
-See: ADR 54; KIP-595, KIP-630 (field meanings); ``fetch_classification`` for which answer is given.
+See: ADR 54; KIP-595, KIP-630 (field meanings); ``fetch_classification`` for the choice of answer.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from quorum.values import value
 
 @value
 class Subtree:
-    """What a relay reports of the observers that fetch through it (630.5)."""
+    """A relay's report of the observers that fetch through it (630.5)."""
 
     low: int
     """The lowest offset that any of them still has to fetch."""
     members: int
-    """How many they are, over all levels."""
+    """Number of observers, over all levels."""
     links: tuple[tuple[NodeId, NodeId], ...] = ()
-    """Observer and whom it fetches from, nearest first; as many as fit into a report."""
+    """Each observer and its upstream, nearest first; as many as fit into a report."""
     is_provisional: bool = False
-    """Whether ``low`` stands in for observers of which a relay that has started again has not heard
-    yet; it rises at the latest when its observer session is over."""
+    """Whether ``low`` is a lower bound for observers that have not yet fetched from a restarted
+    relay; it rises at the latest when the relay's observer session is over."""
 
 
 @value
 class FetchRequest:
-    """Ask for records from ``fetch_offset`` on; from a voter also its acknowledgement below it."""
+    """Request records from ``fetch_offset`` on; a voter also acknowledges its log below it."""
 
     refusals: ClassVar[Codes] = TO_LEADER | {
         ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -68,33 +68,33 @@ class FetchRequest:
     max_bytes: int = 1 << 20
     read_round: ReadRound = NO_ROUND
     digest: bytes = b""
-    """Running log digest at ``fetch_offset``; empty means "cannot compare". Set by the sending
-    runtime when the message leaves."""
+    """Running log digest at ``fetch_offset``; empty means "cannot compare". The sending runtime
+    sets it when the message leaves."""
     subtree: Subtree | None = None
-    """From a relay: what its observers need; None when nobody fetches through the sender."""
+    """From a relay: its observers' needs; None if no observer fetches through the sender."""
     is_disqualified: bool = False
     """The sender does not vote although its key may be a voter's: count it as an observer."""
     has_lost_records: bool = False
-    """The sender knows that its disk lost records and has a vote floor (ADR 7)."""
+    """The sender's disk has lost records, and it has a vote floor (ADR 7)."""
     supported: tuple[VersionRange, ...] = ()
-    """From a voter: what its release can run with; empty when its leader has heard it already."""
+    """From a voter: supported versions of its release; empty if its leader has them already."""
     is_unproven: bool = False
-    """Nothing but the request says that ``replica`` sent it (ADR 52); does not travel. Set by the
-    receiving transport."""
+    """Whether only the request itself claims that ``replica`` sent it (ADR 52). Not sent; set by
+    the receiving transport."""
 
 
 @value
 class ReceivedFetchRequest:
-    """A question as the core that is asked takes it."""
+    """A request as the receiving core gets it."""
 
     request: FetchRequest
     own_digest: bytes = b""
-    """The receiver's own digest where the request has one, looked up by its runtime."""
+    """The receiver's own digest, if the request has one, looked up by its runtime."""
 
 
 @value
 class FetchResponse:
-    """An answer as it travels: records, a diverging epoch, the id of a snapshot, or a refusal."""
+    """An answer as sent: records, a diverging epoch, a snapshot id, or a refusal."""
 
     request_id: int
     error: ErrorCode
@@ -108,27 +108,27 @@ class FetchResponse:
     read_round: ReadRound = NO_ROUND
     leader_endpoints: tuple[Endpoint, ...] = ()
     leader_age_ms: int = -1
-    """How long before this answer a majority certainly followed the leader; -1: not known."""
+    """How long before this answer a majority certainly followed the leader; -1: unknown."""
     path: tuple[ReplicaKey, ...] = ()
-    """The relays it came through, nearest first; empty from the leader itself."""
+    """The relays on its route, nearest first; empty from the leader itself."""
     contact_age_ms: int = 0
-    """From a relay: the leader is known to have led this long before the answer, or later."""
+    """From a relay: the leader is known to have led at most this long before the answer."""
 
 
 @value
 class ReceivedFetchResponse:
-    """An answer as the core that asked takes it."""
+    """An answer as the requesting core gets it."""
 
     response: FetchResponse
     records: ReceivedRecords | None = None
-    """What the response's records are, proven by the runtime; None where it has none."""
+    """Description of the response's records, verified by the runtime; None without records."""
 
 
 @value
 class ServeRecords:
     """Read whole batches of [``offset``, ``end_offset``): one, or as many as ``bytes_max`` holds.
 
-    ``end_offset`` is the log end, for a plain consumer or behind a relay what is committed.
+    ``end_offset`` is the log end; for a plain consumer or on a relay, the high watermark.
     """
 
     offset: int
@@ -138,7 +138,7 @@ class ServeRecords:
 
 @value
 class Diverging:
-    """The logs part: our largest epoch not above the replica's, and where that epoch ends."""
+    """The logs diverge: our largest epoch not above the replica's, and that epoch's end."""
 
     point: OffsetAndEpoch
 
@@ -152,11 +152,11 @@ class OfferSnapshot:
 
 @value
 class FetchDecision:
-    """What the core decided to answer; its runtime reads the records and sends ``response``."""
+    """The core's decision; its runtime reads the records and sends ``response``."""
 
     request_id: int
     content: ServeRecords | Diverging | OfferSnapshot | None
-    """None: the replica has all that there is for it."""
+    """None: there are no records beyond the replica's."""
     leader_id: NodeId
     epoch: Epoch
     high_watermark: int
@@ -168,7 +168,7 @@ class FetchDecision:
     contact_age_ms: int = 0
 
     def response(self, records: bytes = b"") -> FetchResponse:
-        """Return the answer as it travels, with the records of a ``ServeRecords``."""
+        """Return the answer to send, with the records of a ``ServeRecords``."""
         content = self.content
         return FetchResponse(
             self.request_id,

@@ -1,10 +1,9 @@
-"""Everything replicas say to each other: one request and one response type per RPC.
+"""All messages between replicas: one request and one response type per RPC.
 
-Each conversation has a file of its own (``*_messages``); here are only their unions. They are plain
-values, no bytes on the wire (``quorum.transport.codec``) and no rules (the conversations).
-Sentinels follow Kafka: -1 for an unknown id, offset or epoch. Every request carries the
-``request_id`` its sender chose and every response repeats it, so that a response to a request
-never sent is recognised and dropped.
+Each exchange has its own file (``*_messages``); this module has the unions. The messages are plain
+values, without wire format (``quorum.transport.codec``) or rules. Sentinels follow Kafka: -1 for an
+unknown id, offset or epoch. Every request has the ``request_id`` that its sender chose, and every
+response repeats it, so that a response without an open request is recognised and dropped.
 
 See: KIP-595, KIP-630, KIP-853 (field meanings), docs/reference/protocol.md.
 """
@@ -57,7 +56,7 @@ Request: TypeAlias = (
 )
 REQUESTS: Final[tuple[type[Request], ...]] = get_args(Request)
 RELAYED: Final = (FetchRequest, FetchSnapshotRequest)
-"""What a relay answers in its leader's place."""
+"""Requests that a relay answers in place of its leader."""
 Response: TypeAlias = (
     VoteResponse
     | BeginQuorumEpochResponse
@@ -70,8 +69,8 @@ Response: TypeAlias = (
     | VoterChangeResponse
 )
 Message: TypeAlias = Request | Response
-"""What travels."""
+"""Messages as sent."""
 Outgoing: TypeAlias = Message | FetchDecision | ServeChunk
-"""What the core hands to its runtime: a message, or the decision that the runtime makes one of."""
+"""Output of the core: a message, or a decision from which the runtime builds one."""
 Incoming: TypeAlias = Message | ReceivedFetchRequest | ReceivedFetchResponse
-"""What the core takes from its runtime; never a bare message of Fetch."""
+"""Input of the core; a Fetch message is always wrapped."""

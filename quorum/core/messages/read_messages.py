@@ -1,6 +1,6 @@
-"""How reads become linearizable: the round that Fetches carry, and the question for a position.
+"""Messages for linearizable reads: the round in Fetches, and the request for a position.
 
-See: ADR 9; ``read_confirmation`` and ``read_forwarding`` for what they mean.
+See: ADR 9; ``read_confirmation`` and ``read_forwarding`` for their meaning.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from quorum.values import value
 
 @value
 class ReadRound:
-    """A leadership confirmation round: counted within one epoch (ADR 9)."""
+    """A leadership confirmation round, numbered within one epoch (ADR 9)."""
 
     epoch: Epoch = 0
     number: int = 0
 
 
 NO_ROUND = ReadRound()
-"""Carried while nothing has been echoed: epoch 0 has no leader, so it never counts."""
+"""Sent as long as nothing was echoed: epoch 0 has no leader, so it never counts."""
 
 
 @value
 class ReadPositionRequest:
-    """Ask the leader for an offset that linearizable reads may be answered at.
+    """Request an offset at which linearizable reads may be answered.
 
-    Speaks for every read that waits at the sender when it leaves. See: ADR 9.
+    It covers every read that waits at the sender when it leaves. See: ADR 9.
     """
 
     refusals: ClassVar[Codes] = TO_LEADER | {
@@ -44,10 +44,10 @@ class ReadPositionRequest:
 
 @value
 class ReadPositionResponse:
-    """Answer to ``ReadPositionRequest``, once a read round begun after it was confirmed.
+    """Answer to ``ReadPositionRequest``, after a read round that began later was confirmed.
 
-    An image that holds everything below ``read_offset`` holds every write acknowledged before
-    the request was sent.
+    An image with all records below ``read_offset`` has every write acknowledged before the
+    request was sent.
     """
 
     request_id: int

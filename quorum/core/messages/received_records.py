@@ -1,4 +1,4 @@
-"""How received records are described to the core, which never looks into their bytes."""
+"""Descriptions of received records for the core, which never reads their bytes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class VotersAt:
     offset: int
     voters: tuple[Voter, ...]
     removed: tuple[ReplicaKey, ...] = ()
-    """The tombstones it carries."""
+    """The tombstones in the record."""
 
 
 @value
 class ReceivedRecords:
     """Whole, checksum-verified batches of a Fetch answer, described for the core.
 
-    Made by the receiving runtime; the core never looks into ``payload``.
+    Created by the receiving runtime; the core never reads ``payload``.
 
     Invariants:
         1. ``base_offset < end_offset``; the batches are contiguous.

@@ -1,9 +1,8 @@
-"""Error codes that several requests may be answered with, besides NONE.
+"""Error codes that several requests may get as an answer, besides NONE.
 
-Each request declares its own set in ``refusals``; a relay, which stands in for its leader, has
-``relay_refusals`` as well. The handlers decide; that each code is real, and that the core answers
-with no other, is counted over all scenarios. The transport adds ``OWN_CODES``
-(``quorum/transport/answers.py``).
+Each request declares its own set in ``refusals``, and for a relay in ``relay_refusals``. The
+handlers choose the code. All scenarios together check that each code occurs and that the core
+answers with no other. The transport adds ``OWN_CODES`` (``quorum/transport/answers.py``).
 
 See: docs/reference/handlers.md, "Handlers".
 """

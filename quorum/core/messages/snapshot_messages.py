@@ -1,8 +1,8 @@
-"""A checkpoint file, chunk by chunk.
+"""Transfer of a checkpoint file, chunk by chunk.
 
 The core decides which chunk to serve (``ServeChunk``), and the runtime reads it from the file.
 
-See: ADR 54; KIP-630 (field meanings); ``snapshot_transfer`` for what they mean.
+See: ADR 54; KIP-630 (field meanings); ``snapshot_transfer`` for their meaning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quorum.values import value
 
 @value
 class FetchSnapshotRequest:
-    """Ask for up to ``max_bytes`` of a checkpoint file from byte ``position`` on."""
+    """Request up to ``max_bytes`` of a checkpoint file from byte ``position`` on."""
 
     refusals: ClassVar[Codes] = TO_LEADER | {
         ErrorCode.SNAPSHOT_NOT_FOUND,
@@ -39,11 +39,10 @@ class FetchSnapshotRequest:
 
 @value
 class FetchSnapshotResponse:
-    """A chunk of a checkpoint as it travels; ``size`` is the whole file's.
+    """A chunk of a checkpoint as sent; ``size`` is that of the whole file.
 
-    ``chunk`` may cut a batch, and ``chunk_crc`` is its CRC-32C. ``file_digest`` identifies the
-    whole file, so that a download can resume from another leader only when it offers the same
-    bytes.
+    ``chunk`` may end inside a batch; ``chunk_crc`` is its CRC-32C. ``file_digest`` identifies the
+    whole file: a download resumes from another leader only if it offers the same bytes.
     """
 
     request_id: int
@@ -81,7 +80,7 @@ class ServeChunk:
         chunk_crc: int = 0,
         file_digest: bytes = b"",
     ) -> FetchSnapshotResponse:
-        """Return the answer as it travels, with what was read, or with why nothing could be."""
+        """Return the answer to send, with the chunk, or with the error of the read."""
         return FetchSnapshotResponse(
             self.request_id,
             error,

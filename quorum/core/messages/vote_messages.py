@@ -1,6 +1,6 @@
-"""Who asks to be elected, and who agrees.
+"""Vote and pre-vote requests and their answers.
 
-See: KIP-595, KIP-996 (field meanings); ``campaign`` for what they mean.
+See: KIP-595, KIP-996 (field meanings); ``campaign`` for their meaning.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quorum.values import value
 
 @value
 class VoteRequest:
-    """Ask for a vote, or with ``pre_vote`` whether one would be given.
+    """Request a vote; with ``pre_vote``, ask whether it would be granted.
 
     ``epoch`` is already raised for a vote and not raised for a pre-vote. ``last`` is the
     sender's newest position: the newer of log end and latest snapshot (630.13).
@@ -26,7 +26,7 @@ class VoteRequest:
     cluster_id: str
     candidate: ReplicaKey
     voter: ReplicaKey
-    """The receiver as the sender knows it; id ``NO_NODE`` skips the check."""
+    """The receiver's key as known to the sender; id ``NO_NODE`` skips the check."""
     epoch: Epoch
     last: OffsetAndEpoch
     pre_vote: bool
@@ -34,7 +34,7 @@ class VoteRequest:
 
 @value
 class VoteResponse:
-    """Answer to ``VoteRequest``. ``granted`` is a promise and leaves only when durable."""
+    """Answer to ``VoteRequest``. A ``granted`` vote is a promise and leaves only when durable."""
 
     request_id: int
     error: ErrorCode

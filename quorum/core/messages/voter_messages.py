@@ -1,7 +1,6 @@
-"""What a replica asks its leader about its self registration in the voter set, and the answer.
+"""A replica's requests to its leader about its own entry in the voter set, and the answer.
 
-An operator's wishes do not come this way but by ``on_local_event``; a replica speaks for itself
-only.
+Operators' requests arrive by ``on_local_event`` instead; a replica may change its own entry only.
 
 See: KIP-853 (UpdateRaftVoter, auto join); docs/reference/protocol.md, "Between replicas".
 """
@@ -18,7 +17,7 @@ from quorum.values import value
 
 @value
 class UpdateVoterRequest:
-    """A voter says where it is, on which disk, and what it supports."""
+    """Advertise a voter's endpoints, disk and supported versions."""
 
     refusals: ClassVar[Codes] = OF_CHANGES | UPDATING
     request_id: int
@@ -26,13 +25,13 @@ class UpdateVoterRequest:
     voter: Voter
     epoch: Epoch
     is_unproven: bool = False
-    """Nothing but the request says that ``voter`` sent it (ADR 52); does not travel. Set by the
+    """Whether only the request itself claims that ``voter`` sent it (ADR 52). Not sent; set by the
     receiving transport."""
 
 
 @value
 class AddVoterRequest:
-    """An observer asks to vote (auto join); it does not wait for the commit."""
+    """An observer's request to become a voter (auto join), answered before the commit."""
 
     refusals: ClassVar[Codes] = OF_CHANGES | ADDING
     request_id: int
@@ -45,15 +44,15 @@ class AddVoterRequest:
 
 @value
 class RemoveVoterRequest:
-    """An observer asks that the entry of its number with another disk goes (auto join)."""
+    """An observer's request to remove the entry of its id with another disk (auto join)."""
 
     refusals: ClassVar[Codes] = OF_CHANGES | REMOVING
     request_id: int
     cluster_id: str
     replica: ReplicaKey
-    """Who asks."""
+    """The sender."""
     voter: ReplicaKey
-    """The entry to remove: the same number, another directory."""
+    """The entry to remove: the same node id, another directory."""
     epoch: Epoch
     is_unproven: bool = False
     """As in ``UpdateVoterRequest``."""
@@ -61,7 +60,7 @@ class RemoveVoterRequest:
 
 @value
 class VoterChangeResponse:
-    """Answer to all three. ``message`` says why not, for a human."""
+    """Answer to all three. ``message`` gives the reason of a refusal, for humans."""
 
     request_id: int
     error: ErrorCode

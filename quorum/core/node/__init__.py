@@ -1,1 +1,1 @@
-"""``RaftNode``: the entry points of the core, and the tables that route to everything below."""
+"""``RaftNode``: the entry points of the core, and the tables that route messages and events."""

@@ -1,7 +1,7 @@
-"""When the node wants to be woken next: the earliest of the deadlines its role has.
+"""The time of the node's next tick: the earliest deadline of its role.
 
-Only what ``tick`` can act on counts. What waits for the disk or for a peer has no deadline of
-its own; ``persisted`` and ``receive`` will come.
+Only deadlines on which ``tick`` can act count. Work that waits for the disk or a peer has no
+deadline: ``persisted`` or ``receive`` will follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quorum.types import NodeId
 
 
 def next_deadline(core: CoreState) -> int | None:
-    """The time of the next ``tick``, always in the future; None when nothing is due."""
+    """Return the time of the next ``tick``, always in the future; None if nothing is due."""
     role = core.role
     if isinstance(role, Leader):
         earliest = leader_deadline(role)
@@ -45,8 +45,8 @@ def next_deadline(core: CoreState) -> int | None:
 
 
 def common_deadline(core: CoreState) -> int:
-    """When something is due that no role has for itself."""
-    # Asked after every call, so compared one by one, here and below.
+    """Return the earliest deadline that does not depend on the role."""
+    # Called after every entry point, so the values are compared one by one, here and below.
     earliest = core.disk.watermark_store_due_ms
     if core.disk.watch.check_due_ms < earliest:
         earliest = core.disk.watch.check_due_ms
@@ -56,7 +56,7 @@ def common_deadline(core: CoreState) -> int:
 
 
 def leader_deadline(role: Leader) -> int:
-    """When a leader has something to do again. Asked on every call of the hot path."""
+    """Return a leader's earliest deadline. Called on every call of the hot path."""
     if not role.established:
         return NEVER_MS
     earliest = role.upkeep_due_ms
@@ -72,7 +72,7 @@ def leader_deadline(role: Leader) -> int:
 
 
 def _of_follower(core: CoreState, role: Follower) -> int:
-    """As ``_of_others``, written out: asked after every message that a follower takes."""
+    """As ``_of_others``, unrolled: called after every message to a follower."""
     earliest = self_registration_due_ms(core, role)
     if core.may_campaign:
         if role.fetch_deadline_ms < earliest:
@@ -165,7 +165,7 @@ def _of_flight(core: CoreState, flight: InFlight, leader_id: NodeId | None) -> I
 
 
 def _download_wait(core: CoreState, peer: NodeId) -> int:
-    """From when on a download lets ``peer`` be asked; 0 without one."""
+    """Return the time from which on a download lets ``peer`` be asked; 0 without one."""
     download = core.following.download
     if download is None or not is_downloading(core, peer):
         return 0

@@ -1,6 +1,6 @@
-"""Local facts and operator requests: what the runtime tells by ``on_local_event``.
+"""Handle local events and operator requests, which the runtime reports by ``on_local_event``.
 
-Routes to the conversation concerned; the few that concern several are settled here.
+Each is routed to the module concerned; those that concern several are handled here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from quorum.types import NodeId
 
 
 def on_local_event(core: CoreState, fact: LocalEvent) -> None:
-    """Take one fact in.
+    """Handle one local event.
 
     Raises:
         QuorumUsageError: A snapshot beyond the high watermark is reported.
@@ -101,7 +101,7 @@ def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:
 
 
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
-    """Fail-fast mode begins only when it is the leader's process that is gone.
+    """Enter fail-fast mode if the refused peer is the leader, whose process is gone.
 
     An observer does not campaign, but grants pre-votes from then on (``has_leader_contact``).
     """

@@ -1,8 +1,8 @@
-"""``RaftNode``: the entry points of the core. Routes; the conversations decide.
+"""``RaftNode``: the entry points of the core. It routes; the other packages decide.
 
-Sans-IO, synchronous, total and deterministic: time and chance are arguments, and one call
-returns one ``Output``. Every entry point ends with the turn of the role in office, which sends
-what it owes and does what is due, so no handler has to remember to.
+Without I/O, synchronous, total and deterministic: time and randomness are arguments, and one call
+returns one ``Output``. Every entry point ends with the turn of the present role, which sends and
+does what is due, so no handler has to remember to.
 
 See: DESIGN.md.
 """
@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     import random
 
 _ROLE_CHANGES_MAX = 8
-"""More changes of role than one entry point can cause; a restarted lone leader needs four."""
+"""Bound of role changes in one entry point; a restarted lone leader needs four."""
 
 
 class RaftNode:
     """One replica of the quorum. Owned by one driver; not thread-safe.
 
-    ``start`` once, then the other entry points in any order; before, ``QuorumUsageError``.
+    Call ``start`` once, then the other entry points in any order; before it, they raise
+    ``QuorumUsageError``.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class RaftNode:
     # Entry points.
 
     def start(self, now_ms: int, state: DurableState) -> Output:
-        """Take the first role from what is on disk.
+        """Take the first role from the recovered state.
 
         Raises:
             QuorumUsageError: Started before, or ``state`` contradicts itself.
@@ -92,7 +93,7 @@ class RaftNode:
         return self._finish()
 
     def receive(self, now_ms: int, sender: NodeId, message: Incoming) -> Output:
-        """Take a request or response from a peer. No input raises."""
+        """Process a request or response from a peer. No input raises."""
         handle(self._begin(now_ms), sender, message)
         return self._finish()
 
@@ -101,28 +102,28 @@ class RaftNode:
 
         Raises:
             QuorumUsageError: Not a leader that may write, an empty range, or more than
-                ``uncommitted_bytes_max`` on the way; nothing has changed.
+                ``uncommitted_bytes_max`` uncommitted; nothing has changed.
         """
         commitment.propose(self._begin(now_ms), end_offset, payload)
         return self._finish()
 
     def read(self, now_ms: int, token: int) -> Output:
-        """Confirm that this node leads; ``ReadConfirmed`` or ``ReadFailed`` will answer."""
+        """Confirm that this node leads; ``ReadConfirmed`` or ``ReadFailed`` follows."""
         read_confirmation.read(self._begin(now_ms), token)
         return self._finish()
 
     def ask_position(self, now_ms: int, token: int) -> Output:
-        """Find a position for a linearizable read, on a leader as ``read`` does, elsewhere by
-        asking the leader; ``ReadConfirmed`` or ``ReadFailed`` will answer.
+        """Find a position for a linearizable read: on a leader like ``read``, elsewhere by asking
+        the leader; ``ReadConfirmed`` or ``ReadFailed`` follows.
         """
         read_forwarding.ask_position(self._begin(now_ms), token)
         return self._finish()
 
     def persisted(self, now_ms: int, ticket: int) -> Output:
-        """Everything handed out up to ``ticket`` is durable.
+        """Process the report that everything up to ``ticket`` is durable.
 
         Raises:
-            QuorumUsageError: No such ticket was ever given.
+            QuorumUsageError: This ticket was never issued.
         """
         on_durable(self._begin(now_ms), ticket)
         return self._finish()
@@ -133,7 +134,7 @@ class RaftNode:
         return self._finish()
 
     def on_local_event(self, now_ms: int, fact: LocalEvent) -> Output:
-        """Take a local fact or an operator's request.
+        """Handle a local event or an operator's request.
 
         Raises:
             QuorumUsageError: A snapshot beyond the high watermark is reported.
@@ -142,7 +143,7 @@ class RaftNode:
         return self._finish()
 
     def process_paused(self, now_ms: int, late_ms: int) -> Output:
-        """This node comes ``late_ms`` late to a deadline. Moves deadlines; no turn is taken."""
+        """Process a delay of ``late_ms`` at a deadline. Moves deadlines; takes no turn."""
         core = self._begin(now_ms)
         process_pause.excuse_others(core, late_ms)
         core.out.next_deadline_ms = next_deadline(core)
@@ -150,12 +151,12 @@ class RaftNode:
 
     @property
     def role_name(self) -> str:
-        """The name of the present role's class in ``roles``."""
+        """Class name of the present role in ``roles``."""
         return type(self._core.role).__name__
 
     @property
     def me(self) -> ReplicaKey:
-        """Who this replica is."""
+        """Key of this replica."""
         return self._core.me
 
     @property
@@ -165,39 +166,39 @@ class RaftNode:
 
     @property
     def leader_id(self) -> NodeId:
-        """The leader of the current epoch, ``NO_NODE`` when not known."""
+        """The leader of the current epoch; ``NO_NODE`` if unknown."""
         return self._core.leader_id
 
     @property
     def chain(self) -> ChainState:
-        """What comparing digests with others has shown. To be looked at, not changed."""
+        """Results of digest comparisons. Read-only."""
         return self._core.chain
 
     @property
     def timers_fired(self) -> Counter[FiredTimer]:
-        """How often each timer has fired in this process run. To be looked at, not changed."""
+        """How often each timer has fired in this process run. Read-only."""
         return self._core.timers_fired
 
     @property
     def held_fetches(self) -> int:
-        """Fetches this leader holds until there is something to answer."""
+        """Number of Fetches that this leader holds."""
         role = self._core.role
         return len(role.held) if isinstance(role, Leader) else 0
 
     @property
     def is_downloading(self) -> bool:
-        """Whether a snapshot is being fetched, so that the log is about to be replaced."""
+        """Whether a snapshot is being downloaded to replace the log."""
         return self._core.following.download is not None
 
     @property
     def awaits_leader(self) -> bool:
-        """Whether its leader, perhaps known from disk only, has not answered it, or no longer."""
+        """Whether the known leader has not answered a Fetch yet, or no longer does."""
         role = self._core.role
         return not role.has_fetched if isinstance(role, Follower) else type(role) is Prospective
 
     @property
     def voted_id(self) -> NodeId:
-        """Whom this node voted for in the current epoch, ``NO_NODE`` for nobody."""
+        """Candidate that this node voted for in the current epoch; ``NO_NODE`` for none."""
         voted = self._core.election.voted
         return NO_NODE if voted is None else voted.id
 
@@ -211,20 +212,20 @@ class RaftNode:
     def can_write(self) -> bool:
         """Whether ``propose`` is allowed: a record of this leader's own epoch is committed.
 
-        Not while leadership is being handed over, which may end with this node leading on.
+        Not during a leadership transfer, after whose failure this node may lead on.
         """
         role = self._core.role
         return isinstance(role, Leader) and role.takes_writes
 
     @property
     def is_handing_over(self) -> bool:
-        """Whether this leader holds writes back because another voter is to take over."""
+        """Whether this leader holds writes back for a leadership transfer."""
         role = self._core.role
         return isinstance(role, Leader) and role.transfer is not None
 
     @property
     def disk_stalled_ms(self) -> int:
-        """For how long the disk has not completed a write, once that is too long; else 0."""
+        """Time since the disk last completed a write, once that is too long; else 0."""
         watch = self._core.disk.watch
         return self._core.now_ms - watch.since_ms if watch.is_stalled else 0
 
@@ -240,7 +241,7 @@ class RaftNode:
 
     @property
     def why_not_bootstrapped(self) -> str:
-        """Which bootstrap voters epoch 1 still waits for, as a sentence; empty for none."""
+        """Sentence with the bootstrap voters that epoch 1 still waits for; empty for none."""
         return bootstrapping.why_not_bootstrapped(self._core)
 
     @property
@@ -250,22 +251,22 @@ class RaftNode:
 
     @property
     def log_end_offset(self) -> int:
-        """``log_end.offset`` without building the pair."""
+        """``log_end.offset``, without building the pair."""
         return self._core.log.end_offset
 
     @property
     def flushed_end_offset(self) -> int:
-        """How much of the log is known to be durable (exclusive)."""
+        """End (exclusive) of the log that is known to be durable."""
         return self._core.log.flushed_end
 
     @property
     def log_start(self) -> OffsetAndEpoch:
-        """First offset kept and the epoch of the record before it."""
+        """First kept offset and the epoch of the record before it."""
         return self._core.log.start
 
     @property
     def high_watermark(self) -> int:
-        """Everything below is known here to be committed."""
+        """End (exclusive) of the records known here to be committed."""
         return self._core.high_watermark
 
     @property
@@ -274,17 +275,17 @@ class RaftNode:
         return self._core.voters.latest.voters
 
     def voter_set_at(self, end_offset: int) -> VoterSet:
-        """The voter set that a log ending at ``end_offset`` (exclusive) puts in force."""
+        """Return the voter set that a log ending at ``end_offset`` (exclusive) puts in force."""
         return self._core.voters.at(end_offset)
 
     @property
     def removed_voters(self) -> tuple[ReplicaKey, ...]:
-        """Tombstones of the set in force: who was a voter and does not come back unasked."""
+        """Tombstones of the set in force: former voters that need a readmission."""
         return self._core.voters.latest.removed
 
     @property
     def voters_offset(self) -> int:
-        """Where the record of the set in force is; -1 when it is not in the log."""
+        """Offset of the record of the set in force; -1 if it is not in the log."""
         return self._core.voters.latest_offset
 
     @property
@@ -294,38 +295,36 @@ class RaftNode:
 
     @property
     def snapshots(self) -> tuple[SnapshotId, ...]:
-        """Frozen checkpoints this node has, ascending."""
+        """Ids of this node's sealed checkpoints, ascending."""
         return self._core.snapshots.ids
 
     @property
     def lacks_snapshot(self) -> bool:
-        """Whether the log is trimmed and no snapshot on offer reaches its start."""
+        """Whether the log is trimmed and no available snapshot reaches its start."""
         core = self._core
         start, latest = core.log.start.offset, core.snapshots.latest
         return start > 0 and (latest is None or latest.offset < start)
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Bytes proposed in this leadership term and not committed yet; bounded by the
-        configuration.
-        """
+        """Proposed and uncommitted bytes of this leadership term; the configuration bounds them."""
         role = self._core.role
         return role.uncommitted_bytes if isinstance(role, Leader) else 0
 
     def freshness(self, now_ms: int) -> Freshness:
-        """Since when this replica may lack something that was acknowledged elsewhere."""
+        """Return the time up to which this replica has all acknowledged records."""
         return freshness(self._core, now_ms)
 
     def replicas(self) -> tuple[ReplicaView, ...]:
-        """Describe-quorum as the leader sees it; empty on everybody else."""
+        """Return the replicas for describe-quorum, on the leader; empty on all other nodes."""
         return replica_views(self._core)
 
     def tree(self) -> TreeView:
-        """Whom this node fetches through, and who fetches through it."""
+        """Return the upstream of this node and the observers below it."""
         return tree_view(self._core)
 
     def end_offset_for_epoch(self, requested: Epoch) -> OffsetAndEpoch | None:
-        """The largest known epoch not above ``requested`` and its end offset (279.1)."""
+        """Return the largest known epoch not above ``requested`` and its end offset (279.1)."""
         return self._core.log.end_offset_for_epoch(requested)
 
     def _begin(self, now_ms: int) -> CoreState:
@@ -338,11 +337,11 @@ class RaftNode:
         return core
 
     def _finish(self) -> Output:
-        """Let the role in office take its turn, then close the output."""
+        """Let the present role take its turn, then complete the output."""
         core = self._core
         role = core.role
         if isinstance(role, Leader) and role.established:
-            # A leader with nothing due has no turn to take: this is the hot path.
+            # The hot path: a leader with nothing due takes no turn.
             earliest = min(leader_deadline(role), common_deadline(core))
             if core.now_ms < earliest and role.transfer is None:
                 core.out.next_deadline_ms = earliest

@@ -1,4 +1,4 @@
-"""Which conversation takes which message: a table, and another for the observers of a relay."""
+"""The handler of each message type: one table, and another for requests to a relay."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ RELAY_HANDLERS: dict[type[Any], Callable[[CoreState, Relay, NodeId, Any], None]]
     ReceivedFetchRequest: relay_serving.on_fetch,
     FetchSnapshotRequest: relay_serving.on_fetch_snapshot,
 }
-"""In place of the leader's, on a node that serves as a relay."""
+"""Replaces the leader's handlers on a node that serves as a relay."""
 
 
 def handle(core: CoreState, sender: NodeId, message: Incoming) -> None:
-    """Let the conversation take a message that it is for; ignore what is none. Raises nothing."""
+    """Pass a message to its handler; ignore a message without one. Raises nothing."""
     kind, relay = type(message), core.relay
     if relay is not None and kind in RELAY_HANDLERS and relay_serving.serves_as_relay(core):
         RELAY_HANDLERS[kind](core, relay, sender, message)

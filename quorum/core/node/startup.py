@@ -1,8 +1,8 @@
-"""From what was found on disk to the first role.
+"""Startup: from the recovered state to the first role.
 
-A restarted leader begins ``Resigned`` in its epoch: it may have told others that it leads.
-A node that had voted for itself begins ``Unattached`` and never asks for votes in that epoch
-again: it cannot know what its former life promised in it (ADR 7).
+A restarted leader begins ``Resigned`` in its epoch: peers may know it as the leader. A node that
+had voted for itself begins ``Unattached`` and never campaigns in that epoch again: it cannot know
+what its former process run promised in it (ADR 7).
 
 See: docs/architecture.md (Starting and stopping); 630.14 (what must hold on disk).
 """
@@ -25,7 +25,7 @@ from quorum.types import NO_NODE, ElectionState
 
 
 def problems_with(state: DurableState) -> list[str]:
-    """Everything about ``state`` that no correct recovery can have found (630.14)."""
+    """Return every contradiction in ``state`` that no correct recovery can find (630.14)."""
     found = []
     start, end = state.log_start, state.log_end
     if not 0 <= start.offset <= end.offset:
@@ -51,10 +51,10 @@ def problems_with(state: DurableState) -> list[str]:
 
 
 def start(core: CoreState, state: DurableState) -> None:
-    """Adopt what is on disk and take the first role.
+    """Adopt the recovered state and take the first role.
 
     Raises:
-        QuorumUsageError: The state contradicts itself; every contradiction is named.
+        QuorumUsageError: The state contradicts itself; the error names every contradiction.
     """
     found = problems_with(state)
     if found:
@@ -72,7 +72,7 @@ def start(core: CoreState, state: DurableState) -> None:
     latest = core.snapshots.latest
     committed = max(state.high_watermark, state.log_start.offset)
     if latest is not None and replaces_log(core.log, committed, latest):
-        # A crash between freezing a downloaded snapshot and replacing the log.
+        # A crash between sealing a downloaded snapshot and replacing the log.
         replace_log(core, latest, ())
     known = [each.offset for each in state.snapshots if each.offset <= core.log.end_offset]
     core.raise_high_watermark(
@@ -90,9 +90,9 @@ def start(core: CoreState, state: DurableState) -> None:
 
 
 def starting_role(core: CoreState) -> tuple[Role, ElectionState]:
-    """The first role and the election state that goes with it.
+    """Return the first role and its election state.
 
-    Never ``Candidate`` and never ``Leader``: what an earlier life asked for is not asked again.
+    Never ``Candidate`` and never ``Leader``: requests of an earlier process run are not repeated.
     """
     found = core.election
     newest_epoch = core.position.epoch

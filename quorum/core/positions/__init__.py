@@ -1,1 +1,1 @@
-"""What a replica knows of its own log and its snapshots, as offsets and epochs."""
+"""Positions of a replica's own log and snapshots, as offsets and epochs."""

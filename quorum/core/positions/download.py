@@ -1,7 +1,6 @@
-"""A snapshot on its way to this replica: which one, how much of it, and what a chunk must match.
+"""A snapshot download: its id, its progress, and the checks of each chunk.
 
-Positions and identities only; the bytes go from the message straight into an effect.
-
+It holds positions and identities only; the bytes go from the message into an effect.
 See: KIP-630; docs/architecture.md (A replica that fell behind).
 """
 
@@ -24,37 +23,37 @@ RESTING = -1
 class Download:
     """The one download of a replica.
 
-    Life-cycle: filling, then ``is_complete`` and being verified and frozen by the runtime; a
-    ``SealedSnapshot`` takes over from there. Bound to one ``epoch``; after a change of epoch
-    it rests until the new leader offers the same file. So does one that an earlier process run
-    left (``found``).
+    Life-cycle: receiving, then ``is_complete`` while the runtime verifies and seals it; then a
+    ``SealedSnapshot`` replaces it. It is bound to one ``epoch``. After a change of epoch it pauses
+    until the new leader offers the same file. So does one that an earlier process run left
+    (``found``).
     """
 
     snapshot_id: SnapshotId
     epoch: Epoch
     position: int = 0
-    """Bytes received; also the position to ask for."""
+    """Bytes received; the position of the next request."""
     size: int = -1
-    """Bytes of the whole file as its first chunk said; -1 before that."""
+    """Bytes of the whole file, from its first chunk; -1 before that."""
     file_digest: bytes = b""
     chunk_bytes: int = 0
-    """Length of the latest slice, and so of the next ones; 0 before the first is here."""
+    """Length of the latest chunk, and so of the next ones; 0 before the first."""
     contact_due_ms: int = 0
-    """While the file is being frozen: when to show the leader a sign of life."""
+    """While the file is being sealed: time of the next Fetch that keeps contact with the leader."""
     unwritten: deque[int] = field(default_factory=deque)
-    """Tickets of chunks that the disk has not taken yet."""
+    """Tickets of chunks that the disk has not written yet."""
     found_bytes: int = 0
-    """Bytes at its beginning that an earlier process run left; 0 once it began anew. No response
-    of this process run vouches for them before the whole file matches the sender's digest."""
+    """Bytes at the beginning from an earlier process run; 0 once it was restarted. They are
+    unconfirmed until the digest of the whole file matches the sender's."""
 
     @staticmethod
     def found(part: PartialDownload) -> Download:
-        """The download that an earlier process run left; it rests until a leader offers it."""
+        """Return the download of an earlier process run; it pauses until a leader offers it."""
         return Download(part.snapshot_id, RESTING, part.size, found_bytes=part.size)
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether it consists of what an earlier process run left, and of no chunk yet."""
+        """Whether all its bytes come from an earlier process run."""
         return self.found_bytes > 0 and self.size < 0
 
     @property
@@ -63,7 +62,7 @@ class Download:
         return self.size >= 0 and self.position >= self.size
 
     def restart(self) -> None:
-        """Forget everything received."""
+        """Drop everything received."""
         self.position = 0
         self.size = -1
         self.file_digest = b""
@@ -71,10 +70,10 @@ class Download:
         self.found_bytes = 0
 
     def is_another_file(self, response: FetchSnapshotResponse) -> bool:
-        """Whether the sender's file is not the one begun with; for a chunk without problem.
+        """Whether the sender's file differs from the one begun; for a chunk without problem.
 
-        What an earlier process run left is not continued from a sender that names no digest:
-        nothing would show in the end that both parts are of one file.
+        Bytes of an earlier process run are not continued from a sender without a file digest:
+        nothing would prove that both parts belong to one file.
         """
         if self.is_unconfirmed:
             return not response.file_digest
@@ -83,7 +82,7 @@ class Download:
         )
 
     def problem_with(self, response: FetchSnapshotResponse) -> str:
-        """Why a chunk cannot be the next one; empty when it can."""
+        """Return why a chunk cannot be the next one; empty if it can."""
         if response.snapshot_id != self.snapshot_id:
             return "another snapshot"
         if response.position != self.position:
@@ -105,10 +104,10 @@ class SealedSnapshot:
 
 
 def replaces_log(log: LogView, high_watermark: int, snapshot_id: SnapshotId) -> bool:
-    """Whether a snapshot by a leader brings ``log`` forward by taking its place.
+    """Whether a snapshot from a leader advances ``log`` by replacing it.
 
-    Not one that reaches less far than what is known to be committed here, nor one whose
-    position this log already has with the same epoch: it would only throw records away.
+    Not if it ends below the high watermark here, nor if the log already has its position with
+    the same epoch: that would only discard records.
     """
     offset = snapshot_id.offset
     if offset < high_watermark:

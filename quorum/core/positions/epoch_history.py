@@ -1,9 +1,8 @@
-"""The epoch history of a log: which epoch begins where, and where each one ends.
+"""The epoch history of a log: where each epoch begins and ends.
 
-Kept beside the log's two ends so that divergence can be found without reading records.
-``base`` is the log start and the epoch of the record before it: the pair stands in for
-everything that was trimmed, so that a log that begins at a snapshot still knows one epoch
-more than it has records of.
+It is kept beside the log's two ends, so that divergence can be found without reading records.
+``base`` is the log start and the epoch of the record before it. It represents everything that was
+trimmed, so a log that begins at a snapshot knows one epoch more than it has records of.
 
 Invariants:
     1. Epochs and start offsets both rise strictly; every start lies in [base, log end).
@@ -22,7 +21,7 @@ from quorum.types import Epoch, EpochStart, OffsetAndEpoch
 
 
 class EpochHistory:
-    """Epoch starts of one log. Owned by its ``LogView``, which tells it where the log ends."""
+    """Epoch starts of one log. Owned by its ``LogView``, which passes the log end."""
 
     __slots__ = ("_base", "_epochs", "_starts")
 
@@ -36,7 +35,7 @@ class EpochHistory:
         self._cut_below(base, log_end)
 
     def assign(self, epoch: Epoch, start_offset: int) -> None:
-        """Record that ``epoch`` begins at ``start_offset``; nothing if it is already the latest.
+        """Record that ``epoch`` begins at ``start_offset``; no effect if it is the latest.
 
         Raises:
             InvariantViolation: Epoch or offset does not rise.
@@ -56,13 +55,13 @@ class EpochHistory:
         self._starts.append(start_offset)
 
     def truncate_to(self, log_end: int) -> None:
-        """Forget the epochs that begin at or above ``log_end``."""
+        """Drop the epochs that begin at or above ``log_end``."""
         keep = bisect_left(self._starts, log_end)
         del self._epochs[keep:]
         del self._starts[keep:]
 
     def advance_start(self, base: OffsetAndEpoch, log_end: int) -> None:
-        """Forget what lies wholly below the new log start, keeping the epoch that covers it."""
+        """Drop epochs wholly below the new log start; keep the epoch that covers it."""
         self._cut_below(base, log_end)
         self._base = base
 
@@ -85,7 +84,7 @@ class EpochHistory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the log holds no record, so that no epoch begins in it."""
+        """Whether the log has no record, so that no epoch begins in it."""
         return not self._epochs
 
     @property
@@ -95,19 +94,19 @@ class EpochHistory:
 
     @property
     def latest_start(self) -> int:
-        """Where the latest epoch begins in this log."""
+        """Offset at which the latest epoch begins in this log."""
         return self._starts[-1] if self._starts else self._base.offset
 
     def epoch_before(self, offset: int) -> Epoch:
-        """Epoch of the record just below ``offset``, for offsets in [log start, log end]."""
+        """Return the epoch of the record just below ``offset``, in [log start, log end]."""
         index = bisect_right(self._starts, offset - 1) - 1
         return self._epochs[index] if index >= 0 else self._base.epoch
 
     def end_offset_for_epoch(self, requested: Epoch, log_end: int) -> OffsetAndEpoch | None:
-        """The largest known epoch not above ``requested``, and the end offset of that epoch.
+        """Return the largest known epoch not above ``requested``, and that epoch's end offset.
 
-        The record before a trimmed log's start counts as known: this is the rule by which
-        the oldest snapshot's id is a possible answer. None when no epoch is low enough.
+        The record before a trimmed log's start counts as known, so the id of the oldest snapshot
+        is a possible answer. None if no epoch is low enough.
 
         See: 279.1.
         """

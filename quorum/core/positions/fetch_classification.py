@@ -1,4 +1,4 @@
-"""Whether a replica's log is a prefix of ours, and what it takes if it is not. Pure.
+"""Classify a replica's log: is it a prefix of ours, and if not, what does it need. Pure.
 
 See: KIP-595 (diverging epoch), KIP-279 (lineage), KIP-630 (snapshot answer).
 """
@@ -15,12 +15,12 @@ from quorum.values import value
 
 @value
 class Serve:
-    """The replica's log is a prefix of ours: records from its offset on."""
+    """The replica's log is a prefix of ours: serve records from its offset on."""
 
 
 @value
 class NeedsSnapshot:
-    """Our log cannot bring it forward; None when there is no snapshot either."""
+    """Our log cannot bring the replica forward; None if there is no snapshot either."""
 
     snapshot_id: SnapshotId | None
 
@@ -32,7 +32,7 @@ SERVE = Serve()
 def classify_fetch(
     log: LogView, latest: SnapshotId | None, offset: int, last_fetched_epoch: Epoch
 ) -> Classification:
-    """Decide how a replica whose log ends at ``offset`` can be brought forward from this log.
+    """Return how this log can bring forward a replica whose log ends at ``offset``.
 
     Exactly one answer for any input; ``Serve`` implies that the replica's log is a prefix of
     ours. Pure: reads the log's two ends and its epoch history. ``latest`` is the newest

@@ -1,7 +1,7 @@
-"""What the core knows of its own log: both ends, the epoch history, and how far it is on disk.
+"""The core's view of its own log: both ends, the epoch history, and the durable end.
 
-Positions only; the bytes belong to the runtime. ``end_offset`` moves when an append is
-handed out, ``flushed_end`` when it has been reported durable.
+Positions only; the runtime has the bytes. ``end_offset`` moves when an append is issued,
+``flushed_end`` when it is reported durable.
 
 Invariants:
     1. ``start.offset <= end_offset`` and ``flushed_end <= end_offset``.
@@ -41,9 +41,9 @@ class LogView:
         self.end_epoch: Epoch = self.epochs.latest
         self.flushed_end = end.offset
         self.ticket = 0
-        """Ticket of the last change; what the log says is durable when that is."""
+        """Ticket of the last change; this state of the log is durable when that ticket is."""
         self.cuts = 0
-        """How often records were taken back; what was found out before is then out of date."""
+        """Number of truncations and replacements; a change invalidates earlier verifications."""
         self._pending: deque[tuple[int, int]] = deque()
 
     @property
@@ -60,7 +60,7 @@ class LogView:
             end_offset=end_offset,
         )
         if self.epochs.is_empty and (not epochs or epochs[0].start_offset > self.end_offset):
-            # The log was trimmed to its very end, and goes on in the epoch it had there.
+            # The log was trimmed to its very end, and continues in the epoch before it.
             self.epochs.assign(self.end_epoch, self.end_offset)
         for entry in epochs:
             self.epochs.assign(entry.epoch, entry.start_offset)
@@ -70,7 +70,7 @@ class LogView:
         self._pending.append((ticket, end_offset))
 
     def truncate_to(self, end_offset: int, ticket: int) -> None:
-        """Shrink to ``end_offset``. Appends still on their way to disk count only up to it."""
+        """Shrink to ``end_offset``. Appends that are not durable yet count only up to it."""
         self.cuts += 1
         self.epochs.truncate_to(end_offset)
         self.end_offset = end_offset
@@ -105,7 +105,7 @@ class LogView:
         self.start = start
 
     def mark_durable(self, ticket: int) -> bool:
-        """Everything up to ``ticket`` is on disk; whether the flushed end rose."""
+        """Record that everything up to ``ticket`` is on disk; return whether the end rose."""
         before = self.flushed_end
         pending = self._pending
         while pending and pending[0][0] <= ticket:

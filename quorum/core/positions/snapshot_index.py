@@ -1,4 +1,4 @@
-"""The frozen checkpoints this replica has, as ids: which is newest, which may go.
+"""Index of the sealed checkpoints of this replica: the newest, and those to delete.
 
 See: KIP-630 (630.5, 630.6, 630.14).
 """
@@ -13,13 +13,13 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch, SnapshotId
 
 @dataclass(slots=True)
 class IndexedSnapshot:
-    """What is known of one checkpoint file."""
+    """Size and age of one checkpoint file."""
 
     size: int
-    """Bytes; 0 when not known."""
+    """Bytes; 0 if unknown."""
     since_ms: int
-    """Since when it is on this disk, by this process's clock: the start of the holding time of
-    630.5. Negative for one that is older than that clock.
+    """Time of its arrival on this disk, by this process's clock: the start of the holding time of
+    630.5. Negative for a checkpoint that is older than that clock.
     """
 
 
@@ -40,15 +40,15 @@ class SnapshotIndex:
         self.ids: tuple[SnapshotId, ...] = ()
         """All ids, ascending."""
         self.leased: tuple[SnapshotId, ...] = ()
-        """Those that transfers are reading now."""
+        """Ids that transfers are reading now."""
         self.latest: SnapshotId | None = None
-        """The newest checkpoint; None when there is only the bootstrap one or none."""
+        """The newest checkpoint; None if there is none but the bootstrap one."""
         for snapshot_id in snapshot_ids:
             since_ms = now_ms - max(0, (ages_ms or {}).get(snapshot_id, 0))
             self.add(snapshot_id, (sizes or {}).get(snapshot_id, 0), now_ms=since_ms)
 
     def add(self, snapshot_id: SnapshotId, size: int, *, now_ms: int) -> None:
-        """Note a checkpoint; one already known only has its size updated."""
+        """Add a checkpoint; update only the size of a known one."""
         known = self._known.get(snapshot_id)
         if known is not None:
             known.size = size or known.size
@@ -57,22 +57,22 @@ class SnapshotIndex:
         self._order()
 
     def remove(self, snapshot_id: SnapshotId) -> None:
-        """Forget a checkpoint; nothing happens when it is not known."""
+        """Remove a checkpoint; no effect if it is unknown."""
         if self._known.pop(snapshot_id, None) is not None:
             self._order()
 
     def get(self, snapshot_id: SnapshotId) -> IndexedSnapshot | None:
-        """What is known of it; None for one that is not here."""
+        """Return the entry of a checkpoint; None if it is unknown."""
         return self._known.get(snapshot_id)
 
     def _order(self) -> None:
-        # Here, because both are asked for with every message.
+        # Precomputed, because every message needs both.
         self.ids = tuple(sorted(self._known, key=lambda each: (each.offset, each.epoch)))
         newest = self.ids[-1] if self.ids else BOOTSTRAP_SNAPSHOT_ID
         self.latest = None if newest == BOOTSTRAP_SNAPSHOT_ID else newest
 
     def deletable_below(self, log_start: OffsetAndEpoch) -> tuple[SnapshotId, ...]:
-        """Those below the log start, except the newest and the leased (630.6)."""
+        """Return the ids below the log start, except the newest and the leased (630.6)."""
         return tuple(
             each
             for each in self.ids[:-1]

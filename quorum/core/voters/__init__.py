@@ -1,1 +1,1 @@
-"""Voter sets, supported versions, and the arithmetic of majorities."""
+"""Voter sets, supported versions, and majorities."""

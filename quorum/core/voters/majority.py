@@ -1,7 +1,7 @@
-"""Quorum arithmetic only: how many are a majority, what one has reached, who won.
+"""Quorum arithmetic: the size of a majority, the value it has reached, the result of a vote.
 
-Knows numbers, not nodes. Who counts is decided by the callers (``fetch_serving``, ``campaign``,
-``read_rounds``), which pass one number per voter.
+It handles numbers, not nodes. The callers (``fetch_serving``, ``campaign``, ``read_rounds``) pass
+one number per voter and decide who counts.
 
 See: Raft section 5.2 (votes) and 5.3 (commitment).
 """
@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class VoteResult(Enum):
-    """Where an election stands."""
+    """State of an election."""
 
     WON = "won"
     LOST = "lost"
@@ -21,15 +21,15 @@ class VoteResult(Enum):
 
 
 def quorum_size(voter_count: int) -> int:
-    """The smallest number of voters that is more than half of ``voter_count``."""
+    """Return the smallest number of voters that is more than half of ``voter_count``."""
     return voter_count // 2 + 1
 
 
 def reached_by_majority(values: Sequence[int]) -> int:
-    """The largest number that a majority has reached; -1 without any voters.
+    """Return the largest number that a majority has reached; -1 without voters.
 
-    ``values`` holds one entry per voter: its durable log end, or the read round it echoed;
-    -1 where nothing is known.
+    ``values`` has one entry per voter: its durable log end, or the read round it echoed;
+    -1 if unknown.
     """
     if not values:
         return -1
@@ -37,7 +37,7 @@ def reached_by_majority(values: Sequence[int]) -> int:
 
 
 def vote_result(voter_count: int, granted: int, rejected: int) -> VoteResult:
-    """Won with a majority of grants; lost when the missing answers can no longer make one."""
+    """Return WON with a majority of grants; LOST if missing answers can no longer give one."""
     needed = quorum_size(voter_count)
     if granted >= needed:
         return VoteResult.WON

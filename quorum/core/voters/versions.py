@@ -1,8 +1,8 @@
-"""What a release can run with, and whether a replica can take part in what is in force here.
+"""Supported versions of a release, and whether a replica supports the levels in force.
 
-Features are named levels: of the state machine's own (``metadata.version`` ...), which the
-runtime tells by ``FeatureLevels``, and ``kraft.version``, which is the quorum's. A voter that
-cannot run with a level in force would acknowledge records that it cannot apply, and could lead.
+Features are named levels: those of the state machine (``metadata.version`` ...), which the runtime
+reports by ``FeatureLevels``, and the quorum's own ``kraft.version``. A voter that does not support
+a level in force would acknowledge records that it cannot apply, and could be elected.
 
 See: KIP-584; KIP-853 (AddRaftVoter, UpdateRaftVoter); docs/reference/voters.md (Releases).
 """
@@ -19,36 +19,36 @@ KRAFT_VERSION_NAME: Final = "kraft.version"
 KRAFT_VERSION: Final = 1
 """The finalised kraft.version of every log of ours."""
 OWN_KRAFT_VERSIONS: Final = VersionRange(KRAFT_VERSION_NAME, 0, KRAFT_VERSION)
-"""What this release's consensus can run with."""
+"""Range that this release's consensus supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What this release can run with, ascending by name, and the levels in force."""
+    """Supported ranges of this release, ascending by name, and the levels in force."""
 
     supported: tuple[VersionRange, ...] = (OWN_KRAFT_VERSIONS,)
     in_force: Mapping[str, int] = field(default_factory=dict)
     is_advertised: bool = False
-    """Whether the runtime has said so; before that the node knows the quorum's own range only."""
+    """Whether the runtime has reported them; before that only the quorum's range is known."""
 
 
 def with_kraft_version(features: Sequence[VersionRange]) -> tuple[VersionRange, ...]:
-    """These features and our kraft.version, ascending by name."""
+    """Return these features and our kraft.version, ascending by name."""
     others = (each for each in features if each.name != KRAFT_VERSION_NAME)
     return tuple(sorted((*others, OWN_KRAFT_VERSIONS), key=lambda each: each.name))
 
 
 def kraft_versions_of(supported: Sequence[VersionRange]) -> VersionRange | None:
-    """The kraft.version range that a replica told of itself; None when it told none."""
+    """Return the kraft.version range that a replica reported; None if it reported none."""
     return next((each for each in supported if each.name == KRAFT_VERSION_NAME), None)
 
 
 def why_not_run_with(
     node_id: NodeId, supported: Sequence[VersionRange], levels: Mapping[str, int]
 ) -> str:
-    """Which levels in force the replica cannot run with, in words; empty when it can with all.
+    """Return which levels in force the replica does not support, in words; empty for none.
 
-    Level 0 of a feature means that it is not in use, which everybody can run with.
+    Level 0 of a feature means that it is not in use, which every replica supports.
     """
     ranges = {each.name: each for each in supported}
     lacking = []

@@ -1,8 +1,8 @@
-"""Who votes and who may not again: the voter set, and its history by offset of the record.
+"""The voter set with its tombstones, and its history by offset of the record.
 
-A voter set is in force from the moment its record is appended, committed or not, so a
-truncation may bring the previous one back. Offset -1 stands for a set that came with the
-bootstrap checkpoint and is not in the log.
+A voter set is in force from the append of its record on, committed or not, so a truncation may
+restore the previous one. Offset -1 marks a set that came with the bootstrap checkpoint and is not
+in the log.
 
 See: KIP-853; Raft dissertation section 4.1.
 """
@@ -18,8 +18,8 @@ from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
 class VoterSet:
     """An immutable set of voters, ascending by id, and the tombstones of removed ones.
 
-    A tombstone names id and directory id of a replica that was a voter. It is part of the set,
-    so that both come into force, revert and travel through checkpoints together. Compares by
+    A tombstone names id and directory id of a former voter. It is part of the set, so that both
+    come into force, revert and travel through checkpoints together. Sets compare by
     content.
     """
 
@@ -56,7 +56,7 @@ class VoterSet:
         return hash((self.voters, self.removed))
 
     def get(self, node_id: NodeId) -> Voter | None:
-        """The voter with that id, whatever its directory."""
+        """Return the voter with that id, whatever its directory."""
         return self._by_id.get(node_id)
 
     def contains(self, key: ReplicaKey) -> bool:
@@ -65,29 +65,29 @@ class VoterSet:
         return voter is not None and voter.key.matches(key)
 
     def others(self, me: ReplicaKey) -> tuple[Voter, ...]:
-        """Every voter but ``me``, ascending by id."""
+        """Return every voter but ``me``, ascending by id."""
         return tuple(voter for voter in self.voters if not voter.key.matches(me))
 
     def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
-        """Where that voter can be reached; empty when it is not a voter."""
+        """Return that voter's endpoints; empty if it is not a voter."""
         voter = self._by_id.get(node_id)
         return voter.endpoints if voter is not None else ()
 
     def adding(self, voter: Voter) -> VoterSet:
-        """This set with ``voter`` in it, whose tombstone, if there is one, is lifted.
+        """Return this set with ``voter`` added and its tombstone, if any, lifted.
 
         Raises:
-            ValueError: Its id is a voter's already.
+            ValueError: Its id is that of a voter already.
         """
         removed = (key for key in self.removed if key != voter.key)
         return VoterSet((*self.voters, voter), removed)
 
     def removing(self, key: ReplicaKey) -> VoterSet:
-        """This set without ``key``, which is remembered as removed."""
+        """Return this set without ``key``, which becomes a tombstone."""
         return VoterSet((voter for voter in self.voters if voter.key != key), (*self.removed, key))
 
     def updating(self, voter: Voter) -> VoterSet:
-        """This set with ``voter`` in place of the entry of its id."""
+        """Return this set with ``voter`` in place of the entry of its id."""
         kept = (each for each in self.voters if each.key.id != voter.key.id)
         return VoterSet((*kept, voter), self.removed)
 
@@ -103,15 +103,15 @@ class VoterHistory:
     def __init__(self) -> None:
         self._offsets: list[int] = []
         self._sets: list[VoterSet] = []
-        # Kept beside the lists, because they are asked for several times per message.
+        # Kept beside the lists, because each message needs them several times.
         self.latest = NO_VOTERS
-        """The set in force; empty when none is known."""
+        """The set in force; empty if unknown."""
         self.latest_offset = -1
-        """Offset of the record behind ``latest``; -1 when it is not in the log."""
+        """Offset of the record of ``latest``; -1 if it is not in the log."""
 
     @classmethod
     def of(cls, records: Iterable[VotersAt]) -> VoterHistory:
-        """The history that voters records at rising offsets make.
+        """Return the history of voters records at rising offsets.
 
         Raises:
             ValueError: Offsets do not rise, or a record is not a voter set.
@@ -123,14 +123,14 @@ class VoterHistory:
 
     @property
     def before_latest(self) -> VoterSet:
-        """The set that would be in force again without the last record; empty when not known."""
+        """The set that would be in force without the last record; empty if unknown."""
         return self._sets[-2] if len(self._sets) > 1 else NO_VOTERS
 
     def add(self, offset: int, voters: VoterSet) -> None:
         """Put a set in force.
 
         Raises:
-            ValueError: ``offset`` does not lie above the last one.
+            ValueError: ``offset`` is not above the last one.
         """
         if self._offsets and offset <= self._offsets[-1]:
             raise ValueError(f"voters at {offset} do not follow those at {self._offsets[-1]}")
@@ -143,23 +143,23 @@ class VoterHistory:
         self.latest_offset = self._offsets[-1] if self._offsets else -1
 
     def knows(self, key: ReplicaKey) -> bool:
-        """Whether ``key`` is a voter of any set that is remembered."""
+        """Whether ``key`` is a voter of any set in this history."""
         return any(voters.contains(key) for voters in reversed(self._sets))
 
     def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
-        """Where that voter can be reached, by the newest set with it; empty when there is none."""
+        """Return that voter's endpoints in the newest set with it; empty if there is none."""
         found = (voters.endpoints_of(node_id) for voters in reversed(self._sets))
         return next(filter(None, found), ())
 
     def at(self, end_offset: int) -> VoterSet:
-        """The set in force for a log that ends at ``end_offset`` (exclusive)."""
+        """Return the set in force for a log that ends at ``end_offset`` (exclusive)."""
         for offset, voters in zip(reversed(self._offsets), reversed(self._sets), strict=True):
             if offset < end_offset:
                 return voters
         return NO_VOTERS
 
     def truncate_to(self, end_offset: int) -> bool:
-        """Forget sets at or above ``end_offset``; whether the set in force changed."""
+        """Drop sets at or above ``end_offset``; return whether the set in force changed."""
         before = self.latest
         while self._offsets and self._offsets[-1] >= end_offset:
             self._offsets.pop()
@@ -168,7 +168,7 @@ class VoterHistory:
         return self.latest != before
 
     def forget_below(self, start_offset: int) -> None:
-        """Forget sets that no log starting at ``start_offset`` or later can revert to."""
+        """Drop sets that no log starting at ``start_offset`` or later can revert to."""
         while len(self._offsets) > 1 and self._offsets[1] < start_offset:
             del self._offsets[0]
             del self._sets[0]
