@@ -80,5 +80,5 @@ class LogDriver(Protocol):
     def ask_position(self, token: int) -> None:
         """Find a linearizable read position, on another replica than the leader by asking it."""
 
-    def resign(self, reason: str) -> None:
+    def resign(self) -> None:
         """Give up leadership."""

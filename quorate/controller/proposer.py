@@ -188,7 +188,8 @@ class Proposer:
             self._append(former, now_ms, must_replay=has_open_transaction)
         else:
             self.active_epoch = None
-            self.log.resign("the records of activation do not replay")
+            # The records of activation do not replay.
+            self.log.resign()
 
     def _may_append(self) -> bool:
         """The batch-forming policy; see ``ControllerConfig``."""

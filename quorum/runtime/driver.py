@@ -155,10 +155,10 @@ class Driver:
     def receive(self, sender: NodeId, message: Message) -> None:
         """Process a message from a peer. Records are verified before the core sees them."""
         incoming, refused = proven(message, self.node.log_end_offset)
-        if refused:
+        if refused is not None:
             is_violation = type(message) is FetchSnapshotResponse
             self._host.on_event(
-                MessageIgnored(sender, type(message).__name__, refused, is_violation)
+                MessageIgnored(sender, type(message).__name__, *refused, is_violation)
             )
             self.on_local_event(RequestFailed(sender, message.request_id))
             return
@@ -186,9 +186,9 @@ class Driver:
         """Request a linearizable read position, here or from the leader, for the listener."""
         self._carry_out(self.node.ask_position(self._now(), token))
 
-    def resign(self, reason: str) -> None:
+    def resign(self) -> None:
         """Resign if this replica leads."""
-        self.on_local_event(Resign(reason))
+        self.on_local_event(Resign())
 
     def on_local_event(self, event: LocalEvent) -> None:
         """Pass a local event or an operator's request to the core."""

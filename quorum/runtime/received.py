@@ -11,6 +11,7 @@ from crc32c import crc32c
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import Voters
+from quorum.core.contract.reasons import IgnoreReason, Problem
 from quorum.core.messages.fetch_messages import FetchResponse, ReceivedFetchResponse
 from quorum.core.messages.message_types import Incoming, Message
 from quorum.core.messages.received_records import ReceivedRecords, VotersAt
@@ -19,24 +20,24 @@ from quorum.errors import CorruptBatchError
 from quorum.types import EpochStart
 
 
-def proven(message: Message, log_end: int) -> tuple[Incoming, str]:
+def proven(message: Message, log_end: int) -> tuple[Incoming, Problem | None]:
     """Verify a peer's message for a log that ends at ``log_end``.
 
     Records are verified and described, and a checkpoint chunk's checksum is checked; other messages
     pass unchanged.
 
     Returns:
-        The message for the core, and the reason to reject it, else "". Records are rejected mostly
-        because another fetch has overtaken theirs.
+        The message for the core, and the reason to reject it, else None. Records are rejected
+        mostly because another fetch has overtaken theirs.
     """
     if type(message) is FetchResponse:
         records = describe_records(message.records, log_end) if message.records else None
         if message.records and records is None:
-            return message, "records that do not follow this log, or are damaged"
-        return ReceivedFetchResponse(message, records), ""
+            return message, (IgnoreReason.BAD_RECORDS, "")
+        return ReceivedFetchResponse(message, records), None
     if type(message) is FetchSnapshotResponse and not _is_intact(message):
-        return message, "chunk checksum"
-    return message, ""
+        return message, (IgnoreReason.BAD_CHUNK, "checksum")
+    return message, None
 
 
 def _is_intact(message: FetchSnapshotResponse) -> bool:

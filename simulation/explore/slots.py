@@ -93,7 +93,7 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
     core.disk.watermark_store_due_ms = NEVER_MS
     core.freshness = NEVER_KNOWN
     core.log.cuts = 0
-    core.registration.basis, core.registration.problem = None, ""
+    core.registration.basis = core.registration.problem = None
     core.requests.close_all(Purpose.LEADER_SEARCH)
     chain = core.chain
     chain.equal = chain.different = chain.too_early = chain.unknown = 0

@@ -147,7 +147,7 @@ def resign(site: Site) -> bool:
     """An operator asks the leader to go."""
     leader = site.leader()
     if leader is not None:
-        leader.notify(Resign("asked to"))
+        leader.notify(Resign())
     return leader is not None
 
 

@@ -52,10 +52,10 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
     match event:
         case RoleChanged():
             leader = f" leader={event.leader_id}" if event.leader_id >= 0 else ""
-            return f"{event.before} -> {event.role} epoch={event.epoch}{leader} ({event.reason})"
+            return f"{event.before} -> {event.role} epoch={event.epoch}{leader} ({_why(event)})"
         case VoteDecided():
             kind = "pre-vote" if event.pre_vote else "vote"
-            check_result = "granted" if event.granted else f"rejected: {event.reason}"
+            check_result = "granted" if event.granted else f"rejected: {_why(event)}"
             return f"{kind} of {event.candidate.id} in epoch {event.epoch} {check_result}"
         case FetchClassified():
             return (
@@ -66,7 +66,7 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             return f"refused {event.request} of {event.sender}: {event.error.name}"
         case MessageIgnored():
             mark = " (violation)" if event.is_violation else ""
-            return f"ignored {event.message} of {event.sender}: {event.reason}{mark}"
+            return f"ignored {event.message} of {event.sender}: {_why(event)}{mark}"
         case RecordsAppended():
             return f"appended [{event.base_offset},{event.end_offset}) epoch={event.epoch}"
         case LogDiverged():
@@ -82,7 +82,7 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
                 f"after acknowledging {event.acknowledged}"
             )
         case CampaignRefused():
-            return f"may not stand in epoch {event.epoch}: {event.reason}"
+            return f"may not stand in epoch {event.epoch}: {_why(event)}"
         case VoteFloorReached():
             return f"vote floor {event.floor} reached at {event.log_end}"
         case BootstrapVotersAgreed() | QuorumBootstrapped() | VoterDisqualified():
@@ -119,6 +119,14 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             return _source_line(event)
 
 
+def _why(
+    event: RoleChanged | VoteDecided | MessageIgnored | CampaignRefused | VoterDisqualified,
+) -> str:
+    if isinstance(event, RoleChanged):
+        return event.reason if event.peer < 0 else f"{event.reason} of {event.peer}"
+    return f"{event.reason} ({event.detail})" if event.detail else f"{event.reason}"
+
+
 def _bootstrap_line(event: BootstrapVotersAgreed | QuorumBootstrapped | VoterDisqualified) -> str:
     match event:
         case BootstrapVotersAgreed():
@@ -126,7 +134,7 @@ def _bootstrap_line(event: BootstrapVotersAgreed | QuorumBootstrapped | VoterDis
         case QuorumBootstrapped():
             return f"quorum of {_names(event.voters)} is bootstrapped"
         case VoterDisqualified():
-            return f"disqualified from voting in epoch {event.epoch}: {event.reason}"
+            return f"disqualified from voting in epoch {event.epoch}: {_why(event)}"
 
 
 def _process_pause_line(event: ProcessPaused | DiskStalled | DiskRecovered) -> str:

@@ -21,8 +21,8 @@ def vote_raises_epoch() -> None:
     """A request of anybody moves its receiver to a later epoch."""
     from quorum.core.protocol import epoch_claims
 
-    epoch_claims._why_not_raise = lambda *_: ""
-    epoch_claims._why_no_candidate = lambda *_: ""
+    epoch_claims._why_not_raise = lambda *_: None
+    epoch_claims._why_no_candidate = lambda *_: None
 
 
 def call_ends_process() -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from quorum.core.contract.events import MessageIgnored, RequestRefused
 from quorum.core.contract.output import Output
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message, Request
 from quorum.core.messages.vote_messages import VoteRequest
@@ -41,7 +42,6 @@ MAY_LEAVE_A_TRACE = {
     ErrorCode.INELIGIBLE_REPLICA: "a disk may find itself disqualified by what it was asked",
 }
 """Refusals of requests that are intact in themselves (docs/reference/handlers.md, "Handlers")."""
-NEVER_ASKED = "never asked for, or no longer"
 
 
 def digest_of(node: RaftNode) -> bytes:
@@ -80,7 +80,7 @@ def check(node: RaftNode, before: RaftNode, output: Output, message: Any, label:
     if refused:
         assert len([*output.immediate, *output.after_persist]) >= 1, label
     is_strict = any(each.error not in MAY_LEAVE_A_TRACE for each in refused) or any(
-        each.reason == NEVER_ASKED for each in ignored
+        each.reason is IgnoreReason.NEVER_ASKED for each in ignored
     )
     if is_strict:
         assert digest_of(node) == digest_of(before), label

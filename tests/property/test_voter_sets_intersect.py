@@ -78,7 +78,7 @@ class Story:
             case 1 | 2:
                 cluster.heal()
             case 3 if cluster.leaders():
-                fact = Resign("asked to")
+                fact = Resign()
                 node_id = rng.choice(cluster.leaders())
                 cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
             case 4:

@@ -25,9 +25,9 @@ SMALL = """# Shows what one voter takes itself for.
 cluster voters=(1)
 ----
 1: voters (1) at -1
-1: Unattached -> Prospective epoch=0 (the election timer expired)
-1: Prospective -> Candidate epoch=1 (a majority would elect it)
-1: Candidate -> Leader epoch=1 leader=1 (a majority granted its vote)
+1: Unattached -> Prospective epoch=0 (election-timeout)
+1: Prospective -> Candidate epoch=1 (pre-vote-won)
+1: Candidate -> Leader epoch=1 leader=1 (vote-won)
 
 # A comment that stays.
 show roles

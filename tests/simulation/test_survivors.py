@@ -142,7 +142,7 @@ def test_a_change_of_the_leader_in_a_healed_cluster_is_noticed(
 
     def resign_as_well(cluster: Cluster, members: list[Member]) -> None:
         check_end(cluster, members)
-        _leader(cluster).notify(Resign("asked to"))
+        _leader(cluster).notify(Resign())
 
     monkeypatch.setattr(healing, "check_end", resign_as_well)
     with pytest.raises(Violation, match="leader or epoch changed"):

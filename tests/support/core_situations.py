@@ -129,7 +129,7 @@ SITUATIONS: dict[str, Callable[[], tuple[CoreCluster, NodeId]]] = {
     "leader": _leader,
     "leader-handing-over": lambda: _noticed(TransferLeadership(7, 2)),
     "leader-adding-a-voter": lambda: _noticed(AddVoter(7, _voter_to_be()), (9,)),
-    "resigned": lambda: _noticed(Resign("told to")),
+    "resigned": lambda: _noticed(Resign()),
     "follower": lambda: (_led(), 2),
     "observer": lambda: (_led((9,)), 9),
     "downloading": _downloading,

@@ -193,7 +193,7 @@ def _resigned_of_five() -> Situation:
     cluster.elect(1)
     cluster.advance(600)
     cluster.queue.clear()
-    _fact(cluster, 1, Resign("told to"))
+    _fact(cluster, 1, Resign())
     return cluster, 1
 
 

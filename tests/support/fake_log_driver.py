@@ -35,7 +35,6 @@ class FakeLogDriver:
         """How many batches each proposal had."""
         self.tokens: list[int] = []
         """Read rounds that wait for an outcome."""
-        self.resigned: list[str] = []
         self.versions: dict[NodeId, Sequence[VersionRange] | None] = {}
         """What each voter is imagined to support."""
         self._epoch_start = 0
@@ -59,8 +58,8 @@ class FakeLogDriver:
     def ask_position(self, token: int) -> None:
         self.tokens.append(token)
 
-    def resign(self, reason: str) -> None:
-        self.resigned.append(reason)
+    def resign(self) -> None:
+        """Nothing follows here: a test says who leads."""
 
     # ------------------------------------------------------------------ what a test does
 

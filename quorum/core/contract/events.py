@@ -8,32 +8,35 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from quorum.core.contract import reasons
 from quorum.core.contract.outcomes import DivergenceOutcome, DownloadOutcome, TransferOutcome
 from quorum.errors import ErrorCode
-from quorum.types import NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId
+from quorum.types import NO_NODE, NodeId, OffsetAndEpoch, ReplicaKey, SnapshotId
 from quorum.values import value
 
 
 @value
 class RoleChanged:
-    """The node moved to ``role`` in ``epoch``."""
+    """The node moved to ``role`` in ``epoch``, because of a message of ``peer`` if one is named."""
 
     before: str
     role: str
     epoch: int
     leader_id: NodeId
-    reason: str
+    reason: reasons.RoleChangeReason
+    peer: NodeId = NO_NODE
 
 
 @value
 class VoteDecided:
-    """A vote or pre-vote request was evaluated."""
+    """A vote or pre-vote request was evaluated; ``reason`` is None for a grant."""
 
     candidate: ReplicaKey
     epoch: int
     pre_vote: bool
     granted: bool
-    reason: str
+    reason: reasons.VoteRejection | None = None
+    detail: str = ""
 
 
 @value
@@ -62,7 +65,8 @@ class MessageIgnored:
 
     sender: NodeId
     message: str
-    reason: str
+    reason: reasons.IgnoreReason
+    detail: str = ""
     is_violation: bool = False
 
 
@@ -183,7 +187,7 @@ class VotesNoMore:
     """This disk does not vote although it, or its node's former disk, once did."""
 
     replica: ReplicaKey
-    reason: str
+    reason: reasons.NonVoterReason
 
 
 @value
@@ -196,10 +200,7 @@ class TruncationRefused:
 
 @value
 class ReplicaRegressed:
-    """A replica fetched from below what it had acknowledged, as if unaware of having lost that.
-
-    One that knows of its loss says so in its Fetch, and reports it itself.
-    """
+    """A replica that does not report a loss fetched from below what it had acknowledged."""
 
     replica: ReplicaKey
     acknowledged: int
@@ -211,7 +212,8 @@ class CampaignRefused:
     """The election timer expired but this node may not campaign, for ``reason``."""
 
     epoch: int
-    reason: str
+    reason: reasons.CampaignObstacle
+    detail: str = ""
 
 
 @value
@@ -284,7 +286,7 @@ class DivergenceResolutionStarted:
 
     conflicting_peer: NodeId
     end_offset: int
-    reason: str
+    reason: reasons.DivergenceReason
 
 
 @value
@@ -342,7 +344,8 @@ class VoterDisqualified:
 
     replica: ReplicaKey
     epoch: int
-    reason: str
+    reason: reasons.DisqualifiedReason
+    detail: str
 
 
 @value

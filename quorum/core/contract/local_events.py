@@ -130,9 +130,7 @@ class ShutDown:
 
 @value
 class Resign:
-    """Resign from leadership now (operator, or a failing disk)."""
-
-    reason: str
+    """Resign from leadership now: the state machine cannot go on leading."""
 
 
 @value

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from quorum.core.contract.events import BootstrapVotersAgreed, QuorumBootstrapped
+from quorum.core.contract.reasons import DisqualifiedReason, Rejection, VoteRejection
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.protocol.refusals import (
     has_wrong_cluster,
@@ -47,13 +48,13 @@ def why_not_bootstrapped(core: CoreState) -> str:
     return f"bootstrap voters {waiting} have not all said that they are freshly formatted"
 
 
-def why_not_vote(core: CoreState) -> str:
-    """Return why this disk may not grant a vote; empty when it may."""
+def why_not_vote(core: CoreState) -> Rejection | None:
+    """Return why this disk may not grant a vote; None when it may."""
     if core.election.disqualified:
-        return f"disqualified: {core.election.disqualified}"
+        return VoteRejection.DISQUALIFIED, core.election.disqualified
     if core.is_voter and core.epoch == 0 and not core.has_agreed_to_bootstrap:
-        return "freshly formatted, and has not agreed with the other bootstrap voters"
-    return ""
+        return VoteRejection.BOOTSTRAP_NOT_AGREED, ""
+    return None
 
 
 def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
@@ -183,11 +184,13 @@ def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
     incarnation_ids = dict(voter_list)
     incarnation_id = incarnation_ids.get(core.me.id)
     if incarnation_id != bootstrap_state.incarnation_id:
-        which = (
-            "without it" if incarnation_id is None else "with an earlier format of this directory"
+        reason, which = (
+            (DisqualifiedReason.NOT_IN_VOTER_LIST, "without it")
+            if incarnation_id is None
+            else (DisqualifiedReason.EARLIER_FORMAT, "with an earlier format of this directory")
         )
         core.disqualify(
-            f"freshly formatted, and voter {peer} has agreed to found the quorum {which}"
+            reason, f"freshly formatted, and voter {peer} has agreed to found the quorum {which}"
         )
     elif not bootstrap_state.voter_list and incarnation_ids.keys() <= set(core.voters.latest.ids):
         needed = set(core.voters.latest.ids) - core.bootstrap.without

@@ -12,7 +12,12 @@ See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13
 from __future__ import annotations
 
 from quorum.core.contract.events import CampaignRefused
-from quorum.core.election.bootstrapping import why_not_bootstrapped, why_not_vote
+from quorum.core.contract.reasons import (
+    CampaignObstacle,
+    RoleChangeCause,
+    RoleChangeReason,
+)
+from quorum.core.election.bootstrapping import why_not_bootstrapped
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
@@ -36,47 +41,50 @@ from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
 
 
-def why_not_campaign(core: CoreState) -> str:
-    """Return why this node may not campaign; empty when it may."""
+def why_not_campaign(core: CoreState) -> tuple[CampaignObstacle, str] | None:
+    """Return why this node may not campaign, and the detail; None when it may."""
     if not core.may_campaign:
-        return why_not_vote(core) or "not a voter"
+        return CampaignObstacle.NOT_A_VOTER, ""
     unfounded = why_not_bootstrapped(core)
     if unfounded:
-        return unfounded
+        return CampaignObstacle.NOT_BOOTSTRAPPED, unfounded
     if core.process.is_shutting_down:
-        return "shutting down"
+        return CampaignObstacle.SHUTTING_DOWN, ""
     if core.disk.watch.is_stalled:
-        return "the disk does not complete its writes"
+        return CampaignObstacle.DISK_STALLED, ""
     if core.chain.quarantined_log:
-        return "its log is quarantined"
+        return CampaignObstacle.LOG_QUARANTINED, ""
     if core.process.replay_stopped:
-        return core.process.replay_problem
+        return CampaignObstacle.REPLAY_STOPPED, core.process.replay_stopped
     if core.epoch >= EPOCH_MAX:
-        return f"no epoch above {core.epoch} is left"
+        return CampaignObstacle.EPOCHS_USED_UP, f"epoch {core.epoch}"
     floor = core.election.vote_floor
     if floor is not None and not core.log.end.is_at_least(floor):
-        return f"log end {core.log.end} is below the vote floor {floor}"
-    return ""
+        return CampaignObstacle.BELOW_VOTE_FLOOR, f"{core.log.end} is below {floor}"
+    return None
 
 
-def stand(core: CoreState, *, fail_fast: bool, reason: str) -> bool:
+def stand(core: CoreState, *, fail_fast: bool, reason: RoleChangeReason) -> bool:
     """Ask for pre-votes if this node may campaign; return whether it did."""
     obstacle = why_not_campaign(core)
-    if obstacle:
-        core.event(CampaignRefused(core.epoch, obstacle))
+    if obstacle is not None:
+        core.event(CampaignRefused(core.epoch, *obstacle))
         return False
-    become_prospective(core, fail_fast=fail_fast, reason=reason)
+    become_prospective(core, fail_fast=fail_fast, cause=RoleChangeCause(reason))
     return True
 
 
-def campaign_now(core: CoreState, *, reason: str) -> None:
-    """Campaign without a pre-vote at the leader's request: there is no live leader to protect.
+def campaign_now(core: CoreState, leader_id: NodeId) -> None:
+    """Campaign without a pre-vote at the request of leader ``leader_id``.
 
-    Precondition: ``why_not_campaign`` is empty, and the node is ``Follower`` or ``Prospective``.
+    No live leader needs protection then.
+
+    Precondition: ``why_not_campaign`` is None, and the node is ``Follower`` or ``Prospective``.
     """
+    cause = RoleChangeCause(RoleChangeReason.CAMPAIGN_REQUESTED, leader_id)
     if isinstance(core.role, Follower):
-        become_prospective(core, fail_fast=True, reason=reason)
-    become_candidate(core, fail_fast=True, reason=reason)
+        become_prospective(core, fail_fast=True, cause=cause)
+    become_candidate(core, fail_fast=True, cause=cause)
 
 
 def on_vote_response(core: CoreState, sender: NodeId, response: VoteResponse) -> None:
@@ -101,42 +109,42 @@ def poll_unattached(core: CoreState, role: Unattached) -> None:
     if not core.may_campaign or core.now_ms < role.election_deadline_ms:
         return
     core.fired(Timer.ELECTION)
-    if not stand(core, fail_fast=False, reason="the election timer expired"):
+    if not stand(core, fail_fast=False, reason=RoleChangeReason.ELECTION_TIMEOUT):
         role.election_deadline_ms = core.random_election_deadline()
 
 
 def poll_prospective(core: CoreState, role: Prospective) -> None:
     """Count pre-votes, ask for missing ones, or give up the round."""
     result = _tally(core, role)
-    obstacle = why_not_campaign(core)
-    if obstacle:
-        _return_from_prospective(core, obstacle)
+    if why_not_campaign(core) is not None:
+        _return_from_prospective(core, RoleChangeReason.CAMPAIGN_OBSTACLE)
     elif result is VoteResult.WON and core.now_ms >= role.yield_until_ms:
         if role.yield_until_ms:
             core.fired(Timer.YIELD)
-        become_candidate(core, fail_fast=role.fail_fast, reason="a majority would elect it")
+        cause = RoleChangeCause(RoleChangeReason.PRE_VOTE_WON)
+        become_candidate(core, fail_fast=role.fail_fast, cause=cause)
     elif core.now_ms >= role.election_deadline_ms:
         core.fired(Timer.PRE_VOTE_ROUND)
-        _return_from_prospective(core, "the election timer expired")
+        _return_from_prospective(core, RoleChangeReason.ELECTION_TIMEOUT)
     elif core.now_ms >= role.retry_ms:
         core.fired(Timer.LOST_LEADER_RETRY)
         role.ballots = new_ballots(core)
         role.retry_ms = NEVER_MS
         _ask(core, role.ballots, pre_vote=True)
     elif result is VoteResult.LOST and not role.fail_fast:
-        _return_from_prospective(core, "a majority would not elect it")
+        _return_from_prospective(core, RoleChangeReason.PRE_VOTE_LOST)
     else:
         _ask(core, role.ballots, pre_vote=True)
 
 
-def _return_from_prospective(core: CoreState, reason: str) -> None:
-    leader_id = core.leader_id
+def _return_from_prospective(core: CoreState, reason: RoleChangeReason) -> None:
+    leader_id, cause = core.leader_id, RoleChangeCause(reason)
     if leader_id == NO_NODE:
-        become_unattached(core, core.epoch, reason=reason)
+        become_unattached(core, core.epoch, cause=cause)
         return
     # Not enough voters confirmed in time that the leader is gone.
     core.known_leader.lost = None
-    become_follower(core, leader_id, core.epoch, core.known_leader.endpoints, reason=reason)
+    become_follower(core, leader_id, core.epoch, core.known_leader.endpoints, cause=cause)
     if isinstance(core.role, Follower):
         core.role.has_campaigned = True
 
@@ -151,7 +159,7 @@ def poll_candidate(core: CoreState, role: Candidate) -> None:
     elif core.now_ms >= min(role.retry_ms, role.election_deadline_ms):
         is_over = core.now_ms >= role.election_deadline_ms
         core.fired(Timer.VOTE_ROUND if is_over else Timer.LOST_LEADER_RETRY)
-        if not stand(core, fail_fast=role.fail_fast, reason="was not elected in time"):
+        if not stand(core, fail_fast=role.fail_fast, reason=RoleChangeReason.VOTE_TIMEOUT):
             role.election_deadline_ms = core.random_election_deadline()
             role.retry_ms = NEVER_MS
     elif result is not VoteResult.LOST:

@@ -9,6 +9,12 @@ See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13
 from __future__ import annotations
 
 from quorum.core.contract.events import VoteDecided
+from quorum.core.contract.reasons import (
+    Rejection,
+    RoleChangeCause,
+    RoleChangeReason,
+    VoteRejection,
+)
 from quorum.core.election.bootstrapping import why_not_vote
 from quorum.core.election.campaign import poll_unattached, stand, why_not_campaign
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -41,16 +47,20 @@ def on_vote_request(core: CoreState, sender: NodeId, request: VoteRequest) -> No
         return
     if request.pre_vote:
         _campaign_if_due(core)
-    reason = why_not_considered(core, request)
-    is_considered = not reason
+    rejection = why_not_considered(core, request)
+    is_considered = rejection is None
     if is_considered:
         if request.epoch > core.epoch:
-            become_unattached(core, request.epoch, reason=f"vote request of {request.candidate.id}")
-        reason = why_not_grant(core, request)
-    granted = not reason
+            cause = RoleChangeCause(RoleChangeReason.VOTE_REQUEST, request.candidate.id)
+            become_unattached(core, request.epoch, cause=cause)
+        rejection = why_not_grant(core, request)
+    granted = rejection is None
     if granted and not request.pre_vote:
         _record_vote(core, request.candidate)
-    core.event(VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason))
+    reason, detail = rejection if rejection is not None else (None, "")
+    core.event(
+        VoteDecided(request.candidate, request.epoch, request.pre_vote, granted, reason, detail)
+    )
     if is_considered and request.pre_vote and isinstance(core.role, Prospective):
         _meet_another_campaign(core, core.role, request, granted=granted)
     elif is_considered and not request.last.is_at_least(core.position):
@@ -82,7 +92,7 @@ def _campaign_if_due(core: CoreState) -> None:
         and not why_not_campaign(core)
     ):
         core.fired(Timer.FETCH)
-        stand(core, fail_fast=False, reason="the fetch timer expired")
+        stand(core, fail_fast=False, reason=RoleChangeReason.FETCH_TIMEOUT)
 
 
 def _meet_another_campaign(
@@ -138,42 +148,42 @@ def _refusal_of_vote(core: CoreState, request: VoteRequest) -> ErrorCode | None:
     return refusal_of_voter_request(core, request.epoch, request.candidate.id)
 
 
-def why_not_grant(core: CoreState, request: VoteRequest) -> str:
-    """Return why the request gets no (pre-)vote; empty when it does.
+def why_not_grant(core: CoreState, request: VoteRequest) -> Rejection | None:
+    """Return why the request gets no (pre-)vote; None when it does.
 
     A repeated request of the candidate already voted for is granted without another comparison of
     the logs: the first answer may have been lost.
     """
     unfit = why_not_vote(core)
-    if unfit:
+    if unfit is not None:
         return unfit
     role = core.role
     if core.chain.quarantined_log:
-        return "its log is quarantined"
+        return VoteRejection.LOG_QUARANTINED, ""
     if isinstance(role, Leader):
-        return "leads this epoch"
+        return VoteRejection.LEADS_EPOCH, ""
     if core.disk.watch.is_stalled:
         # No vote could follow such a pre-vote, so it would only raise epochs.
-        return "the disk does not complete its writes"
+        return VoteRejection.DISK_STALLED, ""
     if not request.pre_vote:
         if isinstance(role, Follower | Candidate | Resigned):
-            return f"is {type(role).__name__} in this epoch"
+            return VoteRejection.ROLE_OF_EPOCH, type(role).__name__
         voted = core.election.voted
         if voted is not None:
             is_same = voted.id == request.candidate.id and (
                 voted.directory_id in (ZERO_UUID, request.candidate.directory_id)
             )
-            return "" if is_same else f"voted for {voted.id}"
+            return None if is_same else (VoteRejection.VOTED_FOR_ANOTHER, f"node {voted.id}")
         if core.leader_id != NO_NODE:
-            return f"{core.leader_id} leads this epoch"
+            return VoteRejection.EPOCH_HAS_LEADER, f"leader {core.leader_id}"
     elif isinstance(role, Follower) and has_leader_contact(core, role):
-        return f"fetches from leader {role.leader_id}"
+        return VoteRejection.LEADER_CONTACT, f"leader {role.leader_id}"
     if not request.last.is_at_least(core.position):
-        return f"position {request.last} is behind {core.position}"
+        return VoteRejection.LOG_BEHIND, f"{request.last} is below {core.position}"
     floor = core.election.vote_floor
     if floor is not None and not request.last.is_at_least(floor):
-        return f"position {request.last} is below the vote floor {floor}"
-    return ""
+        return VoteRejection.BELOW_VOTE_FLOOR, f"{request.last} is below {floor}"
+    return None
 
 
 def _record_vote(core: CoreState, candidate: ReplicaKey) -> None:
@@ -185,4 +195,5 @@ def _record_vote(core: CoreState, candidate: ReplicaKey) -> None:
         core.save_election(ElectionState(state.epoch, state.leader_id, candidate, state.vote_floor))
         role.election_deadline_ms = core.random_election_deadline()
     else:
-        become_unattached(core, core.epoch, voted=candidate, reason=f"voted for {candidate.id}")
+        cause = RoleChangeCause(RoleChangeReason.VOTE_GRANTED, candidate.id)
+        become_unattached(core, core.epoch, voted=candidate, cause=cause)

@@ -11,6 +11,13 @@ from __future__ import annotations
 from quorum.core.contract.events import LogDiverged, RecordsAppended, TruncationRefused
 from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import Append, LogTruncated, Truncate
+from quorum.core.contract.reasons import (
+    DisqualifiedReason,
+    DivergenceReason,
+    IgnoreReason,
+    Problem,
+    RoleChangeReason,
+)
 from quorum.core.election.campaign import stand
 from quorum.core.following.advertised_versions import note_answered, versions_to_advertise
 from quorum.core.following.chunk_requests import ask_ahead
@@ -22,6 +29,7 @@ from quorum.core.following.leader_search import (
     set_search_aside,
     whom_to_ask,
 )
+from quorum.core.following.record_checks import problem_with_records
 from quorum.core.following.relaying import (
     note_route,
     problem_with_path,
@@ -66,7 +74,7 @@ def poll_follower(core: CoreState, role: Follower) -> None:
     is_gone = core.now_ms >= role.campaign_at_ms
     if (is_gone or core.now_ms >= role.fetch_deadline_ms) and core.may_campaign:
         core.fired(Timer.LOST_LEADER if is_gone else Timer.FETCH)
-        reason = "the leader is gone" if is_gone else "the fetch timer expired"
+        reason = RoleChangeReason.LEADER_GONE if is_gone else RoleChangeReason.FETCH_TIMEOUT
         if stand(core, fail_fast=is_gone, reason=reason):
             return
         # This node may not campaign. Drop the leader's contact, so that it votes for others.
@@ -191,12 +199,13 @@ def _take_answer(
     if core.epoch != epoch:
         return
     role = core.role
-    route_problem = problem_with_path(core, response) if is_current else "not of this epoch"
-    problem = route_problem or _problem_with(core, received)
-    if problem and is_current and response.error == ErrorCode.NONE:
+    is_answer = is_current and response.error == ErrorCode.NONE
+    route_problem = problem_with_path(core, response) if is_answer else None
+    problem = route_problem or (_problem_with(core, received) if is_answer else None)
+    if problem is not None:
         # An unusable route results from the layout of relays; it is no protocol violation.
-        ignore(core, sender, response, problem, is_violation=not route_problem)
-    if problem or not isinstance(role, Follower):
+        ignore(core, sender, response, *problem, is_violation=route_problem is None)
+    if not is_answer or problem is not None or not isinstance(role, Follower):
         core.peer_failed(flight.peer)
         if is_current and response.error == ErrorCode.DIGEST_MISMATCH:
             _note_mismatch(core, flight)
@@ -258,10 +267,12 @@ def _note_mismatch(core: CoreState, flight: InFlight) -> None:
     if isinstance(role, Follower) and flight.peer == role.leader_id:
         role.has_fetched = True
         role.fetch_deadline_ms = core.now_ms + role.fetch_timeout_ms
-        _resolve_divergence_with_leader(core, core.log.end_offset, "the leader refuses our digest")
+        _resolve_divergence_with_leader(core, core.log.end_offset, DivergenceReason.DIGEST_REFUSED)
 
 
-def _resolve_divergence_with_leader(core: CoreState, end_offset: int, reason: str) -> None:
+def _resolve_divergence_with_leader(
+    core: CoreState, end_offset: int, reason: DivergenceReason
+) -> None:
     leader_id = core.leader_id
     votes = core.voters.latest.get(leader_id) is not None
     start_divergence_resolution(core, leader_id, end_offset, reason, peer_votes=votes)
@@ -281,56 +292,27 @@ def _detect_rolled_back_disk(core: CoreState, flight: InFlight, response: FetchR
         and response.error == ErrorCode.REPLICA_REGRESSED
     ):
         core.disqualify(
+            DisqualifiedReason.ROLLED_BACK,
             f"leader {role.leader_id} saw it acknowledge records beyond {core.log.end_offset}: "
-            "the disk was rolled back, or is a copy"
+            "the disk was rolled back, or is a copy",
         )
 
 
-def _problem_with(core: CoreState, received: ReceivedFetchResponse) -> str:
-    """Return why an answer of this epoch cannot be used; empty if it can."""
+def _problem_with(core: CoreState, received: ReceivedFetchResponse) -> Problem | None:
+    """Return why an answer of this epoch without an error cannot be used; None if it can."""
     role, response = core.role, received.response
-    if response.error != ErrorCode.NONE:
-        return response.error.name
     if not isinstance(role, Follower) or response.leader_id != role.leader_id:
-        return f"an answer by {response.leader_id}, which does not lead"
+        return IgnoreReason.NOT_FROM_LEADER, f"node {response.leader_id}"
+    reason, detail = IgnoreReason.BAD_RECORDS, ""
     if response.diverging is not None:
-        return _problem_with_divergence(core, response.diverging)
-    if response.snapshot_id is not None:
-        return why_not_download(core, response.snapshot_id)
-    if received.records is not None:
-        return problem_with_records(core, received.records)
-    return ""
-
-
-def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
-    """Return why records cannot follow this log in this epoch; empty if they can."""
-    log = core.log
-    if records.base_offset != log.end_offset or records.end_offset <= records.base_offset:
-        return (
-            f"records [{records.base_offset}, {records.end_offset}) do not follow log end "
-            f"{log.end_offset}"
-        )
-    if not records.epochs or records.epochs[0].start_offset != records.base_offset:
-        return "records without the epoch of their first batch"
-    epoch, offset = log.end_epoch - 1, records.base_offset - 1
-    for index, entry in enumerate(records.epochs):
-        if entry.epoch <= epoch or not offset < entry.start_offset < records.end_offset:
-            return f"epoch {entry.epoch} at {entry.start_offset} after epoch {epoch}"
-        epoch, offset = entry.epoch, entry.start_offset
-        if index == 0 and epoch < log.end_epoch:
-            return f"epoch {epoch} after epoch {log.end_epoch}"
-    if epoch > core.epoch:
-        return f"epoch {epoch} in an answer of epoch {core.epoch}"
-    at = max(records.base_offset - 1, core.voters.latest_offset)
-    for each in records.voters:
-        if not at < each.offset < records.end_offset or not each.voters:
-            return f"a voters record at {each.offset}"
-        at = each.offset
-        try:
-            VoterSet(each.voters, each.removed)
-        except ValueError as error:
-            return f"a voters record at {each.offset}: {error}"
-    return ""
+        reason = IgnoreReason.BAD_DIVERGENCE
+        detail = _problem_with_divergence(core, response.diverging)
+    elif response.snapshot_id is not None:
+        reason = IgnoreReason.BAD_SNAPSHOT
+        detail = why_not_download(core, response.snapshot_id)
+    elif received.records is not None:
+        detail = problem_with_records(core, received.records)
+    return (reason, detail) if detail else None
 
 
 def _append_received(core: CoreState, records: ReceivedRecords) -> None:
@@ -384,7 +366,7 @@ def _resolve_divergence(core: CoreState, flight: InFlight, point: OffsetAndEpoch
     if end_offset < core.high_watermark:
         core.event(TruncationRefused(end_offset, core.high_watermark))
         core.peer_failed(flight.peer)
-        _resolve_divergence_with_leader(core, core.high_watermark, "told to cut what is committed")
+        _resolve_divergence_with_leader(core, core.high_watermark, DivergenceReason.COMMITTED_CUT)
         return
     old_end = log.end
     log.truncate_to(end_offset, core.effect(Truncate(end_offset)))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorum.core.contract.events import UpstreamChanged
+from quorum.core.contract.reasons import IgnoreReason, Problem
 from quorum.core.messages.fetch_messages import FetchResponse, Subtree
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
@@ -65,20 +66,20 @@ def relay_times(core: CoreState) -> Iterator[int]:
         yield upstream.direct_from_ms
 
 
-def problem_with_path(core: CoreState, response: FetchResponse) -> str:
-    """Return why the route of an answer is unacceptable; empty if it is acceptable."""
+def problem_with_path(core: CoreState, response: FetchResponse) -> Problem | None:
+    """Return why the route of an answer is unacceptable; None if it is acceptable."""
     path = response.path
     if not path:
-        return ""
+        return None
     if not uses_relays(core):
-        return f"an answer of relay {path[0].id} to a node that asked the leader"
+        return IgnoreReason.RELAY_NOT_USED, f"relay {path[0].id}"
     if any(key.matches(core.me) for key in path):
-        return f"an answer that came through this node: {_text(response)}"
+        return IgnoreReason.ROUTE_LOOP, _text(response)
     if len(path) > core.config.relay_hops_max:
-        return f"an answer through more than {core.config.relay_hops_max} relays: {_text(response)}"
+        return IgnoreReason.ROUTE_TOO_LONG, _text(response)
     if response.contact_age_ms < 0:
-        return f"a contact age of {response.contact_age_ms}"
-    return ""
+        return IgnoreReason.NO_CONTACT_AGE, str(response.contact_age_ms)
+    return None
 
 
 def _text(response: FetchResponse) -> str:

@@ -18,6 +18,7 @@ from quorum.core.contract.events import (
 from quorum.core.contract.local_events import PartialDownload
 from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import AbandonDownload, BeginDownload, SealDownload, WriteChunk
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.core.following.chunk_requests import (
     forget_chunk,
     request_chunk,
@@ -152,7 +153,7 @@ def on_fetch_snapshot_response(
         return
     problem = download.problem_with(response)
     if problem:
-        ignore(core, sender, response, problem, is_violation=True)
+        ignore(core, sender, response, IgnoreReason.BAD_CHUNK, problem, is_violation=True)
         core.peer_failed(flight.peer)
         return
     note_leader_contact(core, role, flight.peer, response.read_round)

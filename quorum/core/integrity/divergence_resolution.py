@@ -21,6 +21,7 @@ from quorum.core.contract.events import DivergenceResolutionEnded, DivergenceRes
 from quorum.core.contract.local_events import LogVerified
 from quorum.core.contract.outcomes import DivergenceOutcome
 from quorum.core.contract.output import VerifyLog
+from quorum.core.contract.reasons import DisqualifiedReason, DivergenceReason
 from quorum.core.integrity.quarantine import quarantine
 from quorum.core.messages.chain_messages import (
     CHAIN_OFFSETS_MAX,
@@ -47,7 +48,12 @@ QUIET_MS = 60_000
 
 
 def start_divergence_resolution(
-    core: CoreState, conflicting_peer: NodeId, end_offset: int, reason: str, *, peer_votes: bool
+    core: CoreState,
+    conflicting_peer: NodeId,
+    end_offset: int,
+    reason: DivergenceReason,
+    *,
+    peer_votes: bool,
 ) -> None:
     """Begin to resolve a different history of ``conflicting_peer`` below ``end_offset``.
 
@@ -241,7 +247,8 @@ def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
         if first == 0 and resolution.is_low_equal:
             # Not corruption but a second bootstrap. The disk may have voted before its format.
             core.disqualify(
-                "a majority's log has nothing in common with its own: it was formatted anew"
+                DisqualifiedReason.FORMATTED_ANEW,
+                "a majority's log has nothing in common with its own: it was formatted anew",
             )
         quarantine(core, first, _cause(resolution), is_history=True)
     elif not is_open:

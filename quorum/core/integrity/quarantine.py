@@ -11,6 +11,7 @@ from __future__ import annotations
 from quorum.core.contract.events import DamageSuspected, LogQuarantined
 from quorum.core.contract.local_events import DamageFound
 from quorum.core.contract.output import QuarantineLog, VerifyLog
+from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.protocol.role_transitions import become_resigned
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_table import preferred_successors
@@ -38,7 +39,8 @@ def quarantine(core: CoreState, first_offset: int, cause: str, *, is_history: bo
     core.event(LogQuarantined(first_offset, floor, cause))
     role = core.role
     if isinstance(role, Leader):
-        become_resigned(core, preferred_successors(role), reason="its own log is wrong")
+        why = RoleChangeCause(RoleChangeReason.LOG_QUARANTINED)
+        become_resigned(core, preferred_successors(role), cause=why)
 
 
 def on_damage_found(core: CoreState, fact: DamageFound) -> None:

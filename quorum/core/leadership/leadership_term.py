@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
 from quorum.core.contract.output import AbandonDownload, Append
+from quorum.core.contract.reasons import IgnoreReason, RoleChangeCause, RoleChangeReason
 from quorum.core.membership import self_registration, voter_changes
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from quorum.core.protocol.epoch_claims import refusal_of_leader_claim
@@ -105,10 +106,10 @@ def poll_leader(core: CoreState, leader: Leader) -> None:
     now_ms = core.now_ms
     if leader.remote and now_ms >= leader.check_quorum_deadline_ms:
         core.fired(Timer.CHECK_QUORUM)
-        resign(core, leader, "no majority has fetched for too long")
+        resign(core, leader, RoleChangeReason.QUORUM_LOST)
         return
     if now_ms >= leader.membership_due_ms and voter_changes.poll_change(core, leader):
-        resign(core, leader, "it removed itself from the voters")
+        resign(core, leader, RoleChangeReason.REMOVED)
         return
     if now_ms >= leader.held.earliest_ms:
         answer_due(core, leader)
@@ -117,17 +118,16 @@ def poll_leader(core: CoreState, leader: Leader) -> None:
         _upkeep(core, leader)
 
 
-def resign(core: CoreState, leader: Leader, reason: str) -> None:
+def resign(core: CoreState, leader: Leader, reason: RoleChangeReason) -> None:
     """Resign; the preferred successors are the voters with the highest log ends."""
-    become_resigned(core, preferred_successors(leader), reason=reason)
+    become_resigned(core, preferred_successors(leader), cause=RoleChangeCause(reason))
 
 
 def resign_if_replay_stopped(core: CoreState) -> None:
     """Resign if this replica applies no more records, because it could not answer writes."""
     role = core.role
-    problem = core.process.replay_problem
-    if problem and isinstance(role, Leader):
-        resign(core, role, problem)
+    if core.process.replay_stopped and isinstance(role, Leader):
+        resign(core, role, RoleChangeReason.REPLAY_STOPPED)
 
 
 def _upkeep(core: CoreState, leader: Leader) -> None:
@@ -214,10 +214,8 @@ def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochR
     )
     if error is None:
         error = refusal_of_leader_claim(core, request.leader, request.epoch)
-    if error is None and not hear_leader(
-        core, request.leader.id, request.epoch, request, reason="BeginQuorumEpoch"
-    ):
-        ignore(core, sender, request, "a second leader of this epoch", is_violation=True)
+    if error is None and not hear_leader(core, request):
+        ignore(core, sender, request, IgnoreReason.SECOND_LEADER, is_violation=True)
         error = ErrorCode.INVALID_REQUEST
     if error is None and not is_addressed_to(core, request.voter):
         error = ErrorCode.INVALID_VOTER_KEY
@@ -237,26 +235,16 @@ def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochR
     )
 
 
-def hear_leader(
-    core: CoreState,
-    leader_id: NodeId,
-    epoch: int,
-    request: BeginQuorumEpochRequest,
-    *,
-    reason: str,
-) -> bool:
+def hear_leader(core: CoreState, request: BeginQuorumEpochRequest) -> bool:
     """Adopt the leader of a BeginQuorumEpoch; False if it contradicts what is known.
 
     It also proves the leader alive: a node that was about to campaign follows again. An unproven
     request (ADR 52) does not: pre-votes then find out whether the leader is alive.
     """
+    leader_id, epoch, endpoints = request.leader.id, request.epoch, request.leader_endpoints
+    cause = RoleChangeCause(RoleChangeReason.BEGIN_QUORUM_EPOCH)
     if not follow_hint(
-        core,
-        leader_id,
-        epoch,
-        request.leader_endpoints,
-        reason=reason,
-        is_unproven=request.is_unproven,
+        core, leader_id, epoch, endpoints, cause=cause, is_unproven=request.is_unproven
     ):
         return False
     role = core.role
@@ -264,7 +252,7 @@ def hear_leader(
         if request.is_unproven:
             return True
         core.known_leader.lost = None
-        become_follower(core, leader_id, epoch, request.leader_endpoints, reason=reason)
+        become_follower(core, leader_id, epoch, endpoints, cause=cause)
     elif isinstance(role, Follower):
         core.following.peers.succeeded(leader_id)
     return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from quorum.core.contract.reasons import IgnoreReason, RoleChangeCause, RoleChangeReason
 from quorum.core.election import campaign
 from quorum.core.leadership import transfer
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
@@ -61,10 +62,10 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
         request.leader.id,
         request.epoch,
         request.leader_endpoints,
-        reason="EndQuorumEpoch",
+        cause=RoleChangeCause(RoleChangeReason.END_QUORUM_EPOCH),
         is_unproven=request.is_unproven,
     ):
-        ignore(core, sender, request, "not the leader of this epoch", is_violation=True)
+        ignore(core, sender, request, IgnoreReason.SECOND_LEADER, is_violation=True)
         error = ErrorCode.INVALID_REQUEST
     if error is not None:
         refuse(core, sender, request, error)
@@ -102,11 +103,11 @@ def _is_successor(core: CoreState, request: EndQuorumEpochRequest) -> bool:
 
 def _campaign_now(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
     """Campaign without a pre-vote at the leader's request, or refuse."""
-    if campaign.why_not_campaign(core):
+    if campaign.why_not_campaign(core) is not None:
         refuse(core, sender, request, ErrorCode.INELIGIBLE_REPLICA)
         return
     _agree(core, sender, request)
-    campaign.campaign_now(core, reason=f"asked to by leader {request.leader.id}")
+    campaign.campaign_now(core, request.leader.id)
 
 
 def _agree(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
@@ -130,7 +131,8 @@ def poll_resigned(core: CoreState, role: Resigned) -> None:
     """
     if core.now_ms >= role.election_deadline_ms and not core.process.is_shutting_down:
         core.fired(Timer.RESIGNATION)
-        become_unattached(core, core.epoch + 1, reason="leaves the epoch it resigned")
+        cause = RoleChangeCause(RoleChangeReason.RESIGNED_EPOCH_LEFT)
+        become_unattached(core, core.epoch + 1, cause=cause)
         return
     for voter_id, end_epoch in role.end_epochs.items():
         if not is_to_be_sent(core, end_epoch):

@@ -18,6 +18,7 @@ from quorum.core.contract.events import TransferStarted
 from quorum.core.contract.local_events import TransferLeadership
 from quorum.core.contract.outcomes import TransferOutcome
 from quorum.core.contract.output import RequestSettled
+from quorum.core.contract.reasons import RoleChangeReason
 from quorum.core.leadership.leadership_term import resign
 from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.protocol.requests import next_attempt
@@ -63,7 +64,7 @@ def transfer_leadership(core: CoreState, leader: Leader) -> None:
         return
     target = _target(core, leader, NO_NODE)
     if not leader.can_write or isinstance(target, str):
-        resign(core, leader, "shutting down")
+        resign(core, leader, RoleChangeReason.SHUT_DOWN)
         return
     _start(core, leader, target, NO_TOKEN)
 
@@ -172,7 +173,7 @@ def _give_up(
 ) -> None:
     end_transfer(core, leader, error, outcome, detail)
     if core.process.is_shutting_down:
-        resign(core, leader, "shutting down")
+        resign(core, leader, RoleChangeReason.SHUT_DOWN)
 
 
 def _answer(core: CoreState, token: int, error: ErrorCode, message: str) -> None:

@@ -12,6 +12,7 @@ See: hashicorp/raft #503, etcd #15247 (leaders that outlive their disk).
 from __future__ import annotations
 
 from quorum.core.contract.events import DiskRecovered, DiskStalled
+from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.protocol.role_transitions import become_resigned
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_table import preferred_successors
@@ -31,8 +32,8 @@ def watch(core: CoreState) -> None:
     core.event(DiskStalled(waited_ms))
     role = core.role
     if isinstance(role, Leader) and not core.is_lone_voter:
-        reason = f"the disk has completed no write for {waited_ms} ms"
-        become_resigned(core, preferred_successors(role), reason=reason)
+        cause = RoleChangeCause(RoleChangeReason.DISK_STALLED)
+        become_resigned(core, preferred_successors(role), cause=cause)
 
 
 def note_progress(core: CoreState) -> None:

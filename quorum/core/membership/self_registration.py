@@ -17,6 +17,7 @@ from quorum.core.contract.events import (
     SelfRegistrationAsked,
     VotesNoMore,
 )
+from quorum.core.contract.reasons import NonVoterReason
 from quorum.core.membership import voter_changes
 from quorum.core.membership.voter_change_checks import default_listener
 from quorum.core.messages.message_types import Request
@@ -63,19 +64,19 @@ def refresh(core: CoreState) -> None:
     reason = _why_not_voting(core)
     if reason != need.problem:
         need.problem = reason
-        if reason:
+        if reason is not None:
             core.event(VotesNoMore(core.me, reason))
 
 
-def _why_not_voting(core: CoreState) -> str:
-    """Return why this disk does not vote although its node id or the disk once did; else empty."""
+def _why_not_voting(core: CoreState) -> NonVoterReason | None:
+    """Return why this disk does not vote although its node id or the disk once did; or None."""
     voters = core.voters.latest
     known = voters.get(core.me.id)
     if core.me in voters.removed:
-        return "this directory id was removed from the voters, and is let in only when readmitted"
+        return NonVoterReason.REMOVED
     if known is not None and not known.key.matches(core.me):
-        return "this node's number is a voter's with another directory id"
-    return ""
+        return NonVoterReason.OTHER_DIRECTORY
+    return None
 
 
 def _wish(core: CoreState) -> ChangeKind | None:

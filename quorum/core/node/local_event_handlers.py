@@ -28,6 +28,7 @@ from quorum.core.contract.local_events import (
     TransferLeadership,
     UpdateVoter,
 )
+from quorum.core.contract.reasons import RoleChangeReason
 from quorum.core.following import snapshot_install
 from quorum.core.following.chunk_requests import forget_chunk
 from quorum.core.integrity import divergence_resolution, quarantine
@@ -156,7 +157,7 @@ def _on_leadership_request(core: CoreState, fact: ShutDown | Resign | TransferLe
         case TransferLeadership():
             transfer.begin(core, fact)
         case Resign() if isinstance(role, Leader):
-            leadership_term.resign(core, role, fact.reason)
+            leadership_term.resign(core, role, RoleChangeReason.RESIGNATION_REQUESTED)
         case ShutDown():
             core.process.is_shutting_down = True
             if isinstance(role, Leader):

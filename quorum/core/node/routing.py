@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.core.election import bootstrapping, campaign, voting
 from quorum.core.following import fetching, snapshot_transfer
 from quorum.core.integrity import chain_digests, divergence_resolution
@@ -79,4 +80,4 @@ def handle(core: CoreState, sender: NodeId, message: Incoming) -> None:
     elif (handler := HANDLERS.get(kind)) is not None:
         handler(core, sender, message)
     else:
-        ignore(core, sender, message, "not a message of this protocol", is_violation=True)
+        ignore(core, sender, message, IgnoreReason.UNKNOWN_KIND, is_violation=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from quorum.core.contract.events import VoterDisqualified
 from quorum.core.contract.local_events import DurableState
+from quorum.core.contract.reasons import DisqualifiedReason
 from quorum.core.following.snapshot_install import replace_log
 from quorum.core.following.snapshot_transfer import take_up_download
 from quorum.core.positions.download import replaces_log
@@ -68,7 +69,8 @@ def start(core: CoreState, state: DurableState) -> None:
     core.bootstrap.without = frozenset(state.bootstrap_without)
     core.voters_changed()
     if state.election.disqualified:
-        core.event(VoterDisqualified(core.me, core.epoch, state.election.disqualified))
+        reason = DisqualifiedReason.EARLIER_RUN
+        core.event(VoterDisqualified(core.me, core.epoch, reason, state.election.disqualified))
     latest = core.snapshots.latest
     committed = max(state.high_watermark, state.log_start.offset)
     if latest is not None and replaces_log(core.log, committed, latest):

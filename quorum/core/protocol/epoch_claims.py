@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quorum.core.contract.reasons import Rejection, VoteRejection
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.core.state.core_state import CoreState
@@ -66,29 +67,29 @@ def live_leader(core: CoreState) -> NodeId:
     return NO_NODE
 
 
-def _why_not_raise(core: CoreState, epoch: Epoch) -> str:
-    """Return why a request may not raise the epoch to ``epoch``; empty when it may.
+def _why_not_raise(core: CoreState, epoch: Epoch) -> Rejection | None:
+    """Return why a request may not raise the epoch to ``epoch``; None when it may.
 
     When it may, the raise is charged to the budget of ``RAISES_MAX``. Call this at most once per
     request, just before the epoch is adopted.
     """
     if epoch <= core.epoch:
-        return ""
+        return None
     leader_id = live_leader(core)
     if leader_id != NO_NODE:
-        return f"hears leader {leader_id} of epoch {core.epoch}"
+        return VoteRejection.LEADER_CONTACT, f"leader {leader_id}"
     if core.is_bootstrapping:
-        return "its bootstrap is not complete, and it learns of a quorum by its own questions"
+        return VoteRejection.BOOTSTRAPPING, ""
     return _why_not_so_far(core, epoch)
 
 
-def _why_not_so_far(core: CoreState, epoch: Epoch) -> str:
+def _why_not_so_far(core: CoreState, epoch: Epoch) -> Rejection | None:
     """Charge the jump to ``epoch`` to the budget; return the reason if too little is left."""
     period_ms = core.config.election_timeout_ms
     cost_ms, budget_ms = (epoch - core.epoch) * period_ms, RAISES_MAX * period_ms
     if core.rate_limits.charge_raise(core.now_ms, cost_ms, budget_ms):
-        return ""
-    return f"epoch {epoch} is further from {core.epoch} than elections can have come"
+        return None
+    return VoteRejection.EPOCH_TOO_FAR, f"epoch {epoch}, not {core.epoch}"
 
 
 def is_out_of_reach(core: CoreState, epoch: Epoch) -> bool:
@@ -100,22 +101,24 @@ def is_out_of_reach(core: CoreState, epoch: Epoch) -> bool:
     return not 0 <= epoch <= min(EPOCH_MAX, core.epoch + RESPONSE_RAISE_MAX)
 
 
-def _why_no_candidate(core: CoreState, candidate: ReplicaKey, last: OffsetAndEpoch) -> str:
-    """Return why ``candidate``, whose log ends with ``last``, cannot campaign; empty if it can."""
+def _why_no_candidate(
+    core: CoreState, candidate: ReplicaKey, last: OffsetAndEpoch
+) -> Rejection | None:
+    """Return why ``candidate``, whose log ends with ``last``, cannot campaign; None if it can."""
     if core.voters.knows(candidate):
-        return ""
+        return None
     if last == core.position or not last.is_at_least(core.position):
-        return f"not a voter, and its position {last} is not ahead of {core.position}"
-    return ""
+        return VoteRejection.UNKNOWN_CANDIDATE, f"{last} is not above {core.position}"
+    return None
 
 
-def why_not_considered(core: CoreState, request: VoteRequest) -> str:
-    """Return why a vote request changes nothing here, not even the epoch; empty when it may."""
+def why_not_considered(core: CoreState, request: VoteRequest) -> Rejection | None:
+    """Return why a vote request changes nothing here, not even the epoch; None when it may."""
     stranger = _why_no_candidate(core, request.candidate, request.last)
     if stranger or _was_asked_to_campaign(core, request):
         return stranger
     if request.epoch > core.epoch and not core.may_campaign and not _is_called_voter(core, request):
-        return "is no voter as far as it knows, and is not asked as one"
+        return VoteRejection.NOT_ASKED_AS_VOTER, ""
     return _why_not_raise(core, request.epoch)
 
 

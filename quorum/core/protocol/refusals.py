@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from quorum.core.contract.events import MessageIgnored, RequestRefused
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
@@ -96,10 +97,16 @@ def error_response(core: CoreState, request: Request, error: ErrorCode) -> Respo
 
 
 def ignore(
-    core: CoreState, sender: NodeId, message: Incoming, reason: str, *, is_violation: bool = False
+    core: CoreState,
+    sender: NodeId,
+    message: Incoming,
+    reason: IgnoreReason,
+    detail: str = "",
+    *,
+    is_violation: bool = False,
 ) -> None:
     """Drop a message. ``is_violation``: no correct peer would have sent it."""
-    core.event(MessageIgnored(sender, type(message).__name__, reason, is_violation))
+    core.event(MessageIgnored(sender, type(message).__name__, reason, detail, is_violation))
 
 
 def has_wrong_cluster(core: CoreState, cluster_id: str) -> bool:

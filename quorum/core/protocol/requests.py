@@ -9,6 +9,7 @@ See: ADR 53.
 
 from __future__ import annotations
 
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.core.messages.message_types import Response
 from quorum.core.protocol.refusals import ignore
 from quorum.core.state.core_state import CoreState
@@ -58,7 +59,7 @@ def find_request(
     """Return the open request for one of ``purposes`` that ``response`` answers, or None."""
     request = core.requests.get(response.request_id)
     if request is None or request.purpose not in purposes or not request.is_answered_by(sender):
-        ignore(core, sender, response, "never asked for, or no longer")
+        ignore(core, sender, response, IgnoreReason.NEVER_ASKED)
         return None
     return request
 

@@ -5,6 +5,7 @@ See: docs/reference/handlers.md, "Responses".
 
 from __future__ import annotations
 
+from quorum.core.contract.reasons import IgnoreReason, RoleChangeCause, RoleChangeReason
 from quorum.core.messages.message_types import Response
 from quorum.core.messages.read_messages import ReadRound
 from quorum.core.protocol.epoch_claims import is_out_of_reach
@@ -34,10 +35,11 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         learn_endpoints(core, response.leader_endpoints)
         return True
     if is_out_of_reach(core, response.epoch):
-        ignore(core, sender, response, f"epoch {response.epoch}", is_violation=True)
+        detail = f"epoch {response.epoch}"
+        ignore(core, sender, response, IgnoreReason.EPOCH_OUT_OF_REACH, detail, is_violation=True)
         return False
     if response.epoch < core.epoch:
-        ignore(core, sender, response, f"stale epoch {response.epoch}")
+        ignore(core, sender, response, IgnoreReason.STALE_EPOCH, f"epoch {response.epoch}")
         return False
     epoch = core.epoch
     is_consistent = follow_hint(
@@ -45,15 +47,15 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         response.leader_id,
         response.epoch,
         response.leader_endpoints,
-        reason=f"{type(response).__name__} from {sender}",
+        cause=RoleChangeCause(RoleChangeReason.RESPONSE, sender),
     )
     if not is_consistent:
         ignore(
             core,
             sender,
             response,
-            f"leader {response.leader_id} of epoch {response.epoch} contradicts "
-            f"leader {core.leader_id} of epoch {core.epoch}",
+            IgnoreReason.SECOND_LEADER,
+            f"{response.leader_id} of epoch {response.epoch}, not {core.leader_id} of {core.epoch}",
             is_violation=True,
         )
         return False
@@ -68,7 +70,7 @@ def take_in_flight(
     if not isinstance(flight, InFlight):
         return None
     if not flight.has_left:
-        ignore(core, sender, response, "never asked for, or no longer")
+        ignore(core, sender, response, IgnoreReason.NEVER_ASKED)
         return None
     core.requests.in_flight = None
     return flight

@@ -13,6 +13,7 @@ from enum import Enum
 from quorum.core.contract.events import LeaderLost, RoleChanged, TransferEnded
 from quorum.core.contract.outcomes import TransferOutcome
 from quorum.core.contract.output import LeaderEndpoints, ReadFailed, RequestSettled
+from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.messages.read_messages import ReadPositionResponse
 from quorum.core.protocol.refusals import error_response
 from quorum.core.protocol.voter_change_answers import fail_with_leadership
@@ -85,7 +86,7 @@ _VOTE_QUIET_DIVISOR = 4
 
 
 def become_unattached(
-    core: CoreState, epoch: Epoch, *, reason: str, voted: ReplicaKey | None = None
+    core: CoreState, epoch: Epoch, *, cause: RoleChangeCause, voted: ReplicaKey | None = None
 ) -> None:
     """Follow no leader in ``epoch``; ``voted`` is the vote cast in it, if any.
 
@@ -115,7 +116,7 @@ def become_unattached(
             voted if voted is not None else (core.election.voted if keeps else None),
             core.election.vote_floor,
         ),
-        reason,
+        cause,
     )
 
 
@@ -129,7 +130,7 @@ def become_follower(
     epoch: Epoch,
     endpoints: tuple[Endpoint, ...],
     *,
-    reason: str,
+    cause: RoleChangeCause,
     keeps_deadline: bool = False,
 ) -> None:
     """Fetch from ``leader_id`` in ``epoch``, with a full fetch timer.
@@ -149,7 +150,7 @@ def become_follower(
             core.election.voted if epoch == core.epoch else None,
             core.election.vote_floor,
         ),
-        reason,
+        cause,
     )
     core.following.peers.reset()
     learn_endpoints(core, endpoints)
@@ -171,23 +172,23 @@ def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
         core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
 
 
-def become_prospective(core: CoreState, *, fail_fast: bool, reason: str) -> None:
+def become_prospective(core: CoreState, *, fail_fast: bool, cause: RoleChangeCause) -> None:
     """Ask for pre-votes. Nothing is saved: a pre-vote promises nothing."""
     _enter(
         core,
         Prospective(core.random_election_deadline(), new_ballots(core), fail_fast),
         core.election,
-        reason,
+        cause,
     )
 
 
-def become_candidate(core: CoreState, *, fail_fast: bool, reason: str) -> None:
+def become_candidate(core: CoreState, *, fail_fast: bool, cause: RoleChangeCause) -> None:
     """Raise the epoch, vote for this node, and ask for votes once that is durable."""
     _enter(
         core,
         Candidate(core.random_election_deadline(), new_ballots(core), fail_fast),
         ElectionState(core.epoch + 1, NO_NODE, core.me, core.election.vote_floor),
-        reason,
+        cause,
     )
 
 
@@ -211,14 +212,16 @@ def become_leader(core: CoreState, granting: tuple[NodeId, ...]) -> None:
         core,
         role,
         ElectionState(state.epoch, core.me.id, state.voted, state.vote_floor),
-        "a majority granted its vote",
+        RoleChangeCause(RoleChangeReason.VOTE_WON),
     )
     role.durable_with = core.disk.election_ticket
 
 
-def become_resigned(core: CoreState, successors: tuple[ReplicaKey, ...], *, reason: str) -> None:
+def become_resigned(
+    core: CoreState, successors: tuple[ReplicaKey, ...], *, cause: RoleChangeCause
+) -> None:
     """Stop leading this epoch; this node never leads it again."""
-    _enter(core, resigned_role(core, successors), core.election, reason)
+    _enter(core, resigned_role(core, successors), core.election, cause)
 
 
 def resigned_role(core: CoreState, successors: tuple[ReplicaKey, ...]) -> Resigned:
@@ -233,16 +236,17 @@ def resigned_role(core: CoreState, successors: tuple[ReplicaKey, ...]) -> Resign
     )
 
 
-def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> None:
+def _enter(core: CoreState, role: Role, state: ElectionState, cause: RoleChangeCause) -> None:
     before = core.role
     rises = state.epoch > core.epoch
     step = Step.HIGHER if rises else Step.SAME
+    names = type(before).__name__, type(role).__name__
     invariant(
         state.epoch >= core.epoch and (type(before), type(role), step) in TRANSITIONS,
-        f"no transition from {type(before).__name__} to {type(role).__name__}",
+        f"no transition from {names[0]} to {names[1]}",
         epoch=core.epoch,
         new_epoch=state.epoch,
-        reason=repr(reason),
+        reason=cause.reason,
     )
     leader_id = core.election.leader_id
     core.role = role
@@ -253,11 +257,7 @@ def _enter(core: CoreState, role: Role, state: ElectionState, reason: str) -> No
     if rises or state.leader_id != leader_id:
         # These belong to another leader, perhaps one wrongly named for this epoch.
         core.known_leader.forget()
-    core.event(
-        RoleChanged(
-            type(before).__name__, type(role).__name__, state.epoch, state.leader_id, reason
-        )
-    )
+    core.event(RoleChanged(*names, state.epoch, state.leader_id, cause.reason, cause.peer))
     if isinstance(before, Leader):
         _settle_leadership(core, before)
     core.announce_leadership()
@@ -314,7 +314,7 @@ def follow_hint(
     epoch: Epoch,
     endpoints: tuple[Endpoint, ...],
     *,
-    reason: str,
+    cause: RoleChangeCause,
     is_unproven: bool = False,
 ) -> bool:
     """Adopt a peer's hint about the leader; return False if it contradicts what is known.
@@ -331,18 +331,18 @@ def follow_hint(
     if epoch < core.epoch or epoch == 0:
         return True  # no node leads before the first election, whatever the hint says
     if leader_id == core.me.id:
-        return _hear_of_own_leadership(core, epoch, reason)
+        return _hear_of_own_leadership(core, epoch, cause)
     if epoch > core.epoch:
         if leader_id < 0:
             if core.may_campaign:
-                become_unattached(core, epoch, reason=reason)
+                become_unattached(core, epoch, cause=cause)
         else:
             become_follower(
-                core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=is_unproven
+                core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=is_unproven
             )
         return True
     return leader_id < 0 or _follow_in_epoch(
-        core, leader_id, endpoints, reason=reason, is_unproven=is_unproven
+        core, leader_id, endpoints, cause=cause, is_unproven=is_unproven
     )
 
 
@@ -351,7 +351,7 @@ def _follow_in_epoch(
     leader_id: NodeId,
     endpoints: tuple[Endpoint, ...],
     *,
-    reason: str,
+    cause: RoleChangeCause,
     is_unproven: bool,
 ) -> bool:
     """Follow ``leader_id`` in the present epoch; False if that contradicts a known leader."""
@@ -361,17 +361,15 @@ def _follow_in_epoch(
     if core.leader_id not in (NO_NODE, leader_id):
         if isinstance(role, Follower) and role.has_fetched:
             return False
-        become_follower(core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=True)
+        become_follower(core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=True)
     elif isinstance(role, Follower):
         learn_endpoints(core, endpoints)
     elif core.leader_id == NO_NODE or isinstance(role, Unattached):
-        become_follower(
-            core, leader_id, epoch, endpoints, reason=reason, keeps_deadline=is_unproven
-        )
+        become_follower(core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=is_unproven)
     return True
 
 
-def _hear_of_own_leadership(core: CoreState, epoch: Epoch, reason: str) -> bool:
+def _hear_of_own_leadership(core: CoreState, epoch: Epoch, cause: RoleChangeCause) -> bool:
     """Handle a hint that this replica leads ``epoch``; False if it contradicts what is known.
 
     A forged hint may have misled the peer, which may repeat it. The peer's answers must still
@@ -383,7 +381,7 @@ def _hear_of_own_leadership(core: CoreState, epoch: Epoch, reason: str) -> bool:
         if not core.may_campaign:
             return False
         voted = None if core.is_bootstrapping else core.me
-        become_unattached(core, epoch, voted=voted, reason=reason)
+        become_unattached(core, epoch, voted=voted, cause=cause)
         return True
     return isinstance(core.role, Leader | Resigned | Unattached | Prospective | Candidate)
 

@@ -6,6 +6,7 @@ The core decides on positions; the runtime reads the bytes.
 from __future__ import annotations
 
 from quorum.core.contract.events import FetchClassified
+from quorum.core.contract.reasons import DivergenceReason
 from quorum.core.integrity.divergence_resolution import start_divergence_resolution
 from quorum.core.liveness import freshness
 from quorum.core.messages.fetch_messages import (
@@ -112,7 +113,11 @@ def refuse_other_history(
     """Refuse a replica whose digest differs from ours, and resolve the divergence."""
     refuse(core, sender, request, ErrorCode.DIGEST_MISMATCH)
     start_divergence_resolution(
-        core, sender, request.fetch_offset, "its digest is not ours", peer_votes=peer_votes
+        core,
+        sender,
+        request.fetch_offset,
+        DivergenceReason.OTHER_DIGEST,
+        peer_votes=peer_votes,
     )
 
 

@@ -13,6 +13,7 @@ See: ADR 9; Raft dissertation section 6.4 (read-only queries on followers).
 from __future__ import annotations
 
 from quorum.core.contract.output import ReadConfirmed, ReadFailed
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.protocol.refusals import OFFSET_MAX, ignore
 from quorum.core.protocol.requests import (
@@ -111,7 +112,8 @@ def on_read_position_response(
         or response.leader_id != sender
         or not 0 <= response.read_offset <= OFFSET_MAX
     ):
-        ignore(core, sender, response, f"position {response.read_offset}", is_violation=True)
+        detail = f"position {response.read_offset}"
+        ignore(core, sender, response, IgnoreReason.BAD_READ_POSITION, detail, is_violation=True)
         on_read_position_failed(core, request)
         return
     for read in waiting.answered():

@@ -37,6 +37,7 @@ from quorum.core.contract.output import (
     Send,
     VotersChanged,
 )
+from quorum.core.contract.reasons import DisqualifiedReason
 from quorum.core.messages.message_types import Message, Outgoing
 from quorum.core.positions.log_view import LogView
 from quorum.core.positions.snapshot_index import SnapshotIndex
@@ -290,17 +291,17 @@ class CoreState:
             )
         self._store_election(state)
         if disqualified:
-            self._report_disqualified()
+            self._report_disqualified(DisqualifiedReason.MET_QUORUM)
 
     def save_bootstrap(self, bootstrap_state: BootstrapState) -> None:
         """Store how far this disk has come in the bootstrap of its quorum (epoch 0 only)."""
         self._store_election(replace(self.election, bootstrap_state=bootstrap_state))
 
-    def disqualify(self, reason: str) -> None:
+    def disqualify(self, reason: DisqualifiedReason, detail: str) -> None:
         """Never vote, stand or count as a voter again with this directory id."""
         if not self.election.disqualified:
-            self._store_election(replace(self.election, disqualified=reason))
-            self._report_disqualified()
+            self._store_election(replace(self.election, disqualified=detail))
+            self._report_disqualified(reason)
 
     def adopt_election(self, state: ElectionState) -> None:
         """Make ``state``, which is on disk or on its way there, the present one."""
@@ -311,10 +312,11 @@ class CoreState:
         self.adopt_election(state)
         self.disk.election_ticket = self.effect(SaveElectionState(state))
 
-    def _report_disqualified(self) -> None:
+    def _report_disqualified(self, reason: DisqualifiedReason) -> None:
         self.is_voter = False
         self.registration.forget()
-        self.event(VoterDisqualified(self.me, self.election.epoch, self.election.disqualified))
+        found = self.election
+        self.event(VoterDisqualified(self.me, found.epoch, reason, found.disqualified))
 
     def raise_high_watermark(self, high_watermark: int) -> bool:
         """Everything below ``high_watermark`` is committed; whether that is news.

@@ -21,8 +21,3 @@ class ProcessState:
     replay_stopped: str = ""
     """Why committed records are no longer applied here; empty while they are."""
     is_shutting_down: bool = False
-
-    @property
-    def replay_problem(self) -> str:
-        """Return why this node must not lead because of its replay; empty if it may."""
-        return f"replay has stopped: {self.replay_stopped}" if self.replay_stopped else ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorum.core.contract.reasons import NonVoterReason
 from quorum.core.state.pending_change import ChangeKind
 from quorum.core.voters.voter_set import VoterSet
 
@@ -21,8 +22,8 @@ class RegistrationNeed:
     basis: VoterSet | None = None
     change: ChangeKind | None = None
     """None for nothing to ask for."""
-    problem: str = ""
-    """Why this disk does not vote, as last reported; empty if it may."""
+    problem: NonVoterReason | None = None
+    """Why this disk does not vote, as last reported; None if it may."""
 
     def forget(self) -> None:
         """Derive the need again in the next turn: what it depends on has changed."""

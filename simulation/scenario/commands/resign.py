@@ -14,7 +14,7 @@ def run(world: World, args: Arguments) -> None:
     node_id, is_shutdown = args.node(), args.text("shutdown") == "yes"
     args.finish()
     replica = world.running(node_id).replica
-    fact = ShutDown() if is_shutdown else Resign("asked to")
+    fact = ShutDown() if is_shutdown else Resign()
 
     def on_local_event() -> None:
         if replica is not None:

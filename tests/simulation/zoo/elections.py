@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quorum.core.contract.reasons import Rejection
 from quorum.core.election import voting
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.node import startup
@@ -11,6 +12,7 @@ from quorum.core.state.roles import Candidate, Role
 from quorum.core.voters import majority
 from quorum.types import NO_NODE, ElectionState
 from tests.simulation.zoo.bug import Bug, Patch
+from tests.simulation.zoo.rejections import BY_LOG, without
 
 
 def candidacy_again(patch: Patch) -> None:
@@ -31,9 +33,9 @@ def vote_without_looking(patch: Patch) -> None:
     """A vote is granted whatever the candidate's log holds."""
     why_not_grant = voting.why_not_grant
 
-    def ignores_log(core: CoreState, request: VoteRequest) -> str:
-        reason = why_not_grant(core, request)
-        return "" if reason.startswith("position") else reason
+    def ignores_log(core: CoreState, request: VoteRequest) -> Rejection | None:
+        rejection = why_not_grant(core, request)
+        return without(rejection, *BY_LOG)
 
     patch.setattr(voting, "why_not_grant", ignores_log)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.replica.replica import Replica
+from quorum.core.contract.reasons import Rejection, VoteRejection
 from quorum.core.election import voting
 from quorum.core.leadership import leadership_term
 from quorum.core.membership import voter_changes
@@ -17,6 +18,7 @@ from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Follower
 from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
+from tests.simulation.zoo.rejections import without
 
 
 def hung_disk_not_noticed(patch: Patch) -> None:
@@ -34,9 +36,10 @@ def pre_vote_against_a_living_leader(patch: Patch) -> None:
     """Voters that hear their leader say yes to whoever would depose it."""
     why_not_grant = voting.why_not_grant
 
-    def grant_any_pre_vote(core: CoreState, request: VoteRequest) -> str:
-        reason = why_not_grant(core, request)
-        return "" if request.pre_vote and reason.startswith("fetches from") else reason
+    def grant_any_pre_vote(core: CoreState, request: VoteRequest) -> Rejection | None:
+        rejection = why_not_grant(core, request)
+        is_pre_vote = request.pre_vote
+        return without(rejection, VoteRejection.LEADER_CONTACT) if is_pre_vote else rejection
 
     patch.setattr(voting, "why_not_grant", grant_any_pre_vote)
 

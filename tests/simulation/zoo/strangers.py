@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorum.core.contract.output import LeaderEndpoints
+from quorum.core.contract.reasons import Rejection
 from quorum.core.membership import self_registration
 from quorum.core.protocol import epoch_claims, refusals, responses, role_transitions
 from quorum.core.state.core_state import CoreState
@@ -13,15 +14,15 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 def requests_raise_any_epoch(patch: Patch) -> None:
     """Any vote request or word of a leader moves its receiver to the epoch that it names."""
-    patch.setattr(epoch_claims, "_why_not_raise", lambda core, epoch: "")
+    patch.setattr(epoch_claims, "_why_not_raise", lambda core, epoch: None)
 
 
 def fresh_voter_takes_an_epoch(patch: Patch) -> None:
     """A voter whose bootstrap is not complete takes an epoch from a request."""
     why_not_raise = epoch_claims._why_not_raise
 
-    def believes(core: CoreState, epoch: Epoch) -> str:
-        return "" if core.is_bootstrapping else why_not_raise(core, epoch)
+    def believes(core: CoreState, epoch: Epoch) -> Rejection | None:
+        return None if core.is_bootstrapping else why_not_raise(core, epoch)
 
     patch.setattr(epoch_claims, "_why_not_raise", believes)
 

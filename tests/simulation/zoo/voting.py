@@ -8,6 +8,7 @@ from typing import Any
 
 from quorate.replica import boot, quarantined_log
 from quorum.core.contract.output import Send
+from quorum.core.contract.reasons import Rejection, VoteRejection
 from quorum.core.election import voting
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.vote_messages import VoteRequest
@@ -19,6 +20,7 @@ from quorum.log.election_store import ElectionFile
 from quorum.ports import FileSystem
 from quorum.types import NO_NODE, ElectionState, NodeId, OffsetAndEpoch
 from tests.simulation.zoo.bug import Bug, Patch
+from tests.simulation.zoo.rejections import BY_LOG, without
 
 
 def epoch_reset_at_start(patch: Patch) -> None:
@@ -39,9 +41,9 @@ def second_vote_in_an_epoch(patch: Patch) -> None:
     """A voter grants its vote to whoever asks next, although it has voted in this epoch."""
     why_not_grant = voting.why_not_grant
 
-    def forgets_its_vote(core: CoreState, request: VoteRequest) -> str:
-        reason = why_not_grant(core, request)
-        return "" if reason.startswith("voted for") else reason
+    def forgets_its_vote(core: CoreState, request: VoteRequest) -> Rejection | None:
+        rejection = why_not_grant(core, request)
+        return without(rejection, VoteRejection.VOTED_FOR_ANOTHER)
 
     patch.setattr(voting, "why_not_grant", forgets_its_vote)
 
@@ -59,10 +61,10 @@ def longest_log_wins(patch: Patch) -> None:
     """A vote asks whose log is longer, not whose last record is of the newer epoch."""
     why_not_grant = voting.why_not_grant
 
-    def by_length(core: CoreState, request: VoteRequest) -> str:
-        reason = why_not_grant(core, request)
+    def by_length(core: CoreState, request: VoteRequest) -> Rejection | None:
+        rejection = why_not_grant(core, request)
         is_long = request.last.offset >= core.position.offset
-        return "" if reason.startswith("position") and is_long else reason
+        return without(rejection, *BY_LOG) if is_long else rejection
 
     patch.setattr(voting, "why_not_grant", by_length)
 
@@ -71,10 +73,10 @@ def newest_epoch_wins(patch: Patch) -> None:
     """A vote asks whose last record is of the newer epoch; equal epochs, and any length does."""
     why_not_grant = voting.why_not_grant
 
-    def by_epoch(core: CoreState, request: VoteRequest) -> str:
-        reason = why_not_grant(core, request)
+    def by_epoch(core: CoreState, request: VoteRequest) -> Rejection | None:
+        rejection = why_not_grant(core, request)
         is_new = request.last.epoch >= core.position.epoch
-        return "" if reason.startswith("position") and is_new else reason
+        return without(rejection, *BY_LOG) if is_new else rejection
 
     patch.setattr(voting, "why_not_grant", by_epoch)
 

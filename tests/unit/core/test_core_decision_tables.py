@@ -88,7 +88,7 @@ FACTS: tuple[LocalEvent, ...] = (
     UpdateVoter(31, voter(9)),
     TransferLeadership(31, 3),
     TransferLeadership(31),
-    Resign("told to"),
+    Resign(),
     ShutDown(),
     ReplayStopped("an unknown record"),
     ConnectionRefused(1),

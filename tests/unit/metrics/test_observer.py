@@ -27,6 +27,7 @@ from quorum.core.contract.events import (
     WatermarkMoved,
 )
 from quorum.core.contract.outcomes import DownloadOutcome, TransferOutcome
+from quorum.core.contract.reasons import IgnoreReason, RoleChangeReason, VoteRejection
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
 
@@ -49,7 +50,7 @@ def world() -> World:
 
 
 def role(name: str, leader_id: int = -1, epoch: int = 1) -> RoleChanged:
-    return RoleChanged("unattached", name, epoch, leader_id, "test")
+    return RoleChanged("unattached", name, epoch, leader_id, RoleChangeReason.RESPONSE)
 
 
 SNAPSHOT = OffsetAndEpoch(10, 1)
@@ -58,17 +59,19 @@ SNAPSHOT = OffsetAndEpoch(10, 1)
 @pytest.mark.parametrize(
     ("event", "name", "labels", "value"),
     [
-        (VoteDecided(ReplicaKey(2), 3, True, True, ""), "raft_votes_total",
+        (VoteDecided(ReplicaKey(2), 3, True, True), "raft_votes_total",
          {"kind": "pre_vote", "decision": "granted"}, 1),
-        (VoteDecided(ReplicaKey(2), 3, False, False, ""), "raft_votes_total",
+        (VoteDecided(ReplicaKey(2), 3, False, False, VoteRejection.LOG_BEHIND), "raft_votes_total",
          {"kind": "vote", "decision": "rejected"}, 1),
         (FetchClassified(ReplicaKey(2), 5, 1, "snapshot"), "raft_fetches_total",
          {"answer": "snapshot"}, 1),
         (RequestRefused(2, "Vote", ErrorCode.FENCED_LEADER_EPOCH), "raft_requests_refused_total",
          {"request": "Vote", "error": "FENCED_LEADER_EPOCH"}, 1),
-        (MessageIgnored(2, "FetchResponse", "stale"), "raft_messages_ignored_total",
+        (MessageIgnored(2, "FetchResponse", IgnoreReason.STALE_EPOCH),
+         "raft_messages_ignored_total",
          {"message": "FetchResponse"}, 1),
-        (MessageIgnored(2, "FetchResponse", "bad", True), "raft_protocol_violations_total",
+        (MessageIgnored(2, "FetchResponse", IgnoreReason.BAD_RECORDS, "", True),
+         "raft_protocol_violations_total",
          {"message": "FetchResponse"}, 1),
         (LogDiverged(5, SNAPSHOT, SNAPSHOT), "raft_log_divergences_total", {}, 1),
         (TruncationRefused(5, 6), "raft_truncations_refused_total", {}, 1),

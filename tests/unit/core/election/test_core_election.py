@@ -7,6 +7,7 @@ import pytest
 from quorum.core.contract.events import CampaignRefused, VoteDecided
 from quorum.core.contract.local_events import ShutDown
 from quorum.core.contract.output import Output, Promise, SaveElectionState
+from quorum.core.contract.reasons import VoteRejection
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey
@@ -250,7 +251,8 @@ def test_every_decision_is_told_with_its_reason() -> None:
     cluster = node_with(disk_with(LOG))
     output, _ = ask(cluster, epoch=5, last=OffsetAndEpoch(2, 2))
     (decided,) = [each for each in output.events if isinstance(each, VoteDecided)]
-    assert decided.reason == "position 2/2 is behind 3/2"
+    assert decided.reason is VoteRejection.LOG_BEHIND
+    assert decided.detail == "2/2 is below 3/2"
 
 
 def test_fetch_timers_of_followers_differ_and_end_before_check_quorum() -> None:

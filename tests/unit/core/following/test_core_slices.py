@@ -6,6 +6,7 @@ import pytest
 
 from quorum.core.contract.local_events import RequestFailed
 from quorum.core.contract.output import Output, WriteChunk
+from quorum.core.contract.reasons import DisqualifiedReason
 from quorum.core.following.chunk_requests import ask_ahead
 from quorum.core.following.snapshot_transfer import poll_download
 from quorum.core.messages.fetch_messages import FetchRequest
@@ -99,7 +100,7 @@ def test_an_answer_that_comes_too_early_does_not_ask_again_at_once() -> None:
 
 def disqualified(node: RaftNode, now_ms: int) -> Output:
     """What a lost divergence does, amid whatever is under way."""
-    node._begin(now_ms).disqualify("told to")
+    node._begin(now_ms).disqualify(DisqualifiedReason.FORMATTED_ANEW, "told to")
     return node._finish()
 
 

@@ -11,6 +11,7 @@ from quorum.core.contract.events import DownloadEnded, MessageIgnored
 from quorum.core.contract.local_events import SnapshotRejected, SnapshotSealed
 from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.output import AbandonDownload, BeginDownload, WriteChunk
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.read_messages import ReadRound
@@ -210,8 +211,9 @@ def test_no_checkpoint_of_an_earlier_epoch_follows_a_committed_record(
     cluster = following(disk)
     output = name_snapshot(cluster, named)
     assert (BeginDownload(named) in output.persist) is is_taken
-    refused = [each.reason for each in output.events if isinstance(each, MessageIgnored)]
-    assert refused == [] if is_taken else "after a committed record of epoch 3" in refused[0]
+    refused = [each for each in output.events if isinstance(each, MessageIgnored)]
+    assert [each.reason for each in refused] == [IgnoreReason.BAD_SNAPSHOT] * (not is_taken)
+    assert all("after a committed record of epoch 3" in each.detail for each in refused)
     assert cluster[1].log_end_offset == len(records) + 1
 
 

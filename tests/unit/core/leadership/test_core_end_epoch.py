@@ -32,7 +32,7 @@ def resigned(*, stays: bool = True) -> CoreCluster:
     cluster.advance(600)
     cluster.crash(2)
     cluster.crash(3)
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign("told to")))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign()))
     if stays:
         cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
     assert cluster[1].role_name == "Resigned"

@@ -181,7 +181,7 @@ def test_a_resigned_leader_leaves_its_epoch_by_raising_it() -> None:
     cluster = CoreCluster()
     cluster.elect(1)
     cluster.isolate(1)
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign("operator")))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign()))
     assert cluster[1].role_name == "Resigned"
     assert cluster[1].leader_id == 1
     cluster.advance(2_100)

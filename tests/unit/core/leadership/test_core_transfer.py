@@ -188,7 +188,7 @@ def test_a_leader_that_resigns_meanwhile_has_not_handed_over() -> None:
     cluster = led_by_1()
     cluster.cut = {(1, 3)}
     transfer(cluster, 3)
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign("asked to")))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, Resign()))
     assert settled(cluster)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

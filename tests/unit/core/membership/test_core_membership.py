@@ -280,7 +280,7 @@ def test_losing_leadership_fails_the_change_and_says_what_is_unknown() -> None:
     cluster = led()
     cluster.isolate(1)
     ask(cluster, 1, RemoveVoter(1, key(3)))
-    ask(cluster, 1, Resign("asked to"))
+    ask(cluster, 1, Resign())
     (answer,) = answers(cluster, 1)
     assert answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.is_outcome_unknown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import SelfRegistrationAnswered, SelfRegistrationAsked, VotesNoMore
 from quorum.core.contract.local_events import ListenerEndpoints, RemoveVoter, TransferLeadership
+from quorum.core.contract.reasons import NonVoterReason
 from quorum.core.messages.voter_messages import (
     RemoveVoterRequest,
     UpdateVoterRequest,
@@ -146,7 +147,7 @@ def test_a_wiped_disk_is_an_observer_and_says_so() -> None:
     assert not cluster[3].is_voter
     (told,) = of_type(cluster, 3, VotesNoMore)
     assert isinstance(told, VotesNoMore)
-    assert "another directory id" in told.reason
+    assert told.reason is NonVoterReason.OTHER_DIRECTORY
     assert [each.key for each in cluster[1].voters] == [key(1), key(2), OLD_DISK]
 
 
@@ -166,7 +167,7 @@ def test_a_removed_replica_does_not_slip_back_in() -> None:
     assert not of_type(cluster, 3, SelfRegistrationAsked)
     (told,) = of_type(cluster, 3, VotesNoMore)
     assert isinstance(told, VotesNoMore)
-    assert "readmitted" in told.reason
+    assert told.reason is NonVoterReason.REMOVED
 
 
 def test_nobody_removes_another_node_through_the_peers_door() -> None:

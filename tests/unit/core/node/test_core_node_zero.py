@@ -69,7 +69,7 @@ def test_leadership_is_handed_to_it_and_by_it(leader: int, target: int) -> None:
     assert cluster[target].epoch == 2, "at the first attempt"
 
 
-@pytest.mark.parametrize("fact", [Resign("told to"), ShutDown()])
+@pytest.mark.parametrize("fact", [Resign(), ShutDown()])
 def test_its_resignation_is_heard(fact: Resign | ShutDown) -> None:
     """The others need not wait for their fetch timers."""
     cluster = led(0)

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from quorum.config import QuorumConfig
+from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.protocol import role_transitions
 from quorum.core.protocol.role_transitions import TRANSITIONS, Step
 from quorum.core.state.core_state import CoreState
@@ -40,7 +41,9 @@ def test_a_change_that_is_not_in_the_table_stops_the_node() -> None:
     with pytest.raises(InvariantViolation, match="Unattached to Leader"):
         role_transitions.become_leader(core, (1,))
     with pytest.raises(InvariantViolation, match="Unattached to Candidate"):
-        role_transitions.become_candidate(core, fail_fast=False, reason="test")
+        role_transitions.become_candidate(
+            core, fail_fast=False, cause=RoleChangeCause(RoleChangeReason.RESPONSE)
+        )
     assert isinstance(core.role, Unattached)
 
 
@@ -49,7 +52,9 @@ def test_a_vote_cannot_change_within_its_epoch() -> None:
     core = CoreState(
         config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=()
     )
-    role_transitions.become_unattached(core, 3, reason="test", voted=key(2))
+    role_transitions.become_unattached(
+        core, 3, cause=RoleChangeCause(RoleChangeReason.RESPONSE), voted=key(2)
+    )
     with pytest.raises(InvariantViolation, match="vote never changes"):
         core.save_election(type(core.election)(3, -1, key(3)))
     with pytest.raises(InvariantViolation, match="epoch never falls"):

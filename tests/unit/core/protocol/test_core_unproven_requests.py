@@ -9,6 +9,7 @@ import pytest
 
 from quorum.core.contract.events import ReplicaRegressed
 from quorum.core.contract.local_events import ConnectionRefused
+from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Message, Request
@@ -186,9 +187,10 @@ def test_an_epoch_that_it_is_said_to_lead_is_left_behind_without_a_vote() -> Non
     cluster.crash(1)
     cluster.crash(3)
     core = cluster[2]._core
-    follow_hint(core, 2, 3, (), reason="a peer says so")
+    cause = RoleChangeCause(RoleChangeReason.RESPONSE, 1)
+    follow_hint(core, 2, 3, (), cause=cause)
     assert (core.epoch, core.leader_id, core.election.voted) == (3, -1, key(2))
-    assert follow_hint(core, 2, 3, (), reason="and again")
+    assert follow_hint(core, 2, 3, (), cause=cause)
 
 
 STRANGERS = (Endpoint("CONTROLLER", "stranger", 1),)
