@@ -137,7 +137,7 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
     if theirs.key.id != NO_NODE and (theirs.key.directory_id == ZERO_UUID or not theirs.process_id):
         # Without its disk it would pass for any disk of that number. Without its process it could
         # not be distinguished from another process that speaks for the same disk.
-        return f"the peer {_name(theirs)} does not say which disk and which process it is"
+        return f"the peer {_name(theirs)} does not name its disk and its process"
     if theirs.cluster_id != ours.cluster_id:
         return (
             f"the peer belongs to cluster {theirs.cluster_id!r}, "

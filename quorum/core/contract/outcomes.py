@@ -42,7 +42,7 @@ class DivergenceOutcome(StrEnum):
     LOST = "a majority holds another history"
     UNDECIDED = "no majority holds the same history"
     EQUAL = "the histories are equal"
-    NOT_COMPARABLE = "the digests are not known any more"
+    NOT_COMPARABLE = "the digests are unknown"
     DAMAGED = "its own files are damaged"
     INTACT = "its own files are intact"
     CUT = "the log was cut meanwhile"

@@ -45,7 +45,7 @@ def why_not_bootstrapped(core: CoreState) -> str:
         for voter in core.voters.latest.others(core.me)
         if voter.key.id not in core.bootstrap.without and not _has_agreed(core, voter.key.id)
     ]
-    return f"bootstrap voters {waiting} have not all said that they are freshly formatted"
+    return f"bootstrap voters {waiting} have not all reported that they are freshly formatted"
 
 
 def why_not_vote(core: CoreState) -> Rejection | None:
@@ -190,7 +190,8 @@ def _consider(core: CoreState, peer: NodeId, voter_list: VoterList) -> None:
             else (DisqualifiedReason.EARLIER_FORMAT, "with an earlier format of this directory")
         )
         core.disqualify(
-            reason, f"freshly formatted, and voter {peer} has agreed to found the quorum {which}"
+            reason,
+            f"freshly formatted, and voter {peer} has agreed to bootstrap the quorum {which}",
         )
     elif not bootstrap_state.voter_list and incarnation_ids.keys() <= set(core.voters.latest.ids):
         needed = set(core.voters.latest.ids) - core.bootstrap.without

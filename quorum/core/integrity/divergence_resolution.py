@@ -256,9 +256,8 @@ def _tally(core: CoreState, resolution: DivergenceResolution) -> None:
         quarantine(
             core,
             first,
-            f"{_cause(resolution)}; no majority of voters holds the same history, so nobody can "
-            "say "
-            "which one is right",
+            f"{_cause(resolution)}; no majority of voters holds the same history, so it is "
+            "undecidable which one is right",
             is_history=None,
         )
 

@@ -91,7 +91,7 @@ def _target(core: CoreState, leader: Leader, wanted: NodeId) -> ReplicaProgress 
         return why_not(core, found) or found
     able = [each for each in leader.remote.values() if not why_not(core, each)]
     if not able:
-        return "no other voter is in step: " + "; ".join(
+        return "no other voter is caught up: " + "; ".join(
             why_not(core, each) for each in leader.remote.values()
         )
     return min(able, key=lambda each: (-each.end_offset, each.key.id))
@@ -104,10 +104,10 @@ def why_not(core: CoreState, replica: ReplicaProgress) -> str:
         return f"{name} has not fetched from this leader yet"
     silent_ms = core.now_ms - replica.last_fetch_ms
     if silent_ms > core.config.fetch_timeout_ms:
-        return f"{name} has not been heard of for {silent_ms} ms"
+        return f"{name} has been silent for {silent_ms} ms"
     if replica.last_caught_up_ms < core.now_ms - core.config.fetch_timeout_ms:
         lag = core.log.end_offset - replica.end_offset
-        return f"{name} is {lag} records behind and has not been level lately"
+        return f"{name} is {lag} records behind and has not caught up lately"
     return ""
 
 

@@ -45,7 +45,7 @@ from quorum.errors import ErrorCode
 from quorum.types import ZERO_UUID, NodeId, Voter
 
 _UNPROVEN = (
-    "not certain who asks: the leader met this process neither at the address of the voters' "
+    "the sender is not proven: the leader met this process neither at the address of the voters' "
     "record nor at one of its bootstrap.servers, and certificates do not name nodes; an operator "
     "can ask for it: quorate quorum update-voter, add-voter, remove-voter"
 )

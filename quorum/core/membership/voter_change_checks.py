@@ -111,7 +111,7 @@ def _why_not_now(core: CoreState, leader: Leader) -> Refusal | None:
             f"nothing of epoch {core.epoch} is committed yet",
         )
     if leader.transfer is not None:
-        return ErrorCode.REQUEST_TIMED_OUT, "leadership is being handed over"
+        return ErrorCode.REQUEST_TIMED_OUT, "a leadership transfer is under way"
     offset = core.voters.latest_offset
     if offset >= core.high_watermark:
         return (
@@ -131,7 +131,8 @@ def _why_not_this(core: CoreState, leader: Leader, change: PendingChange) -> Ref
             if key in voters.removed and not change.readmit:
                 return (
                     ErrorCode.VOTER_REMOVED,
-                    f"node {key.id} was removed with this directory id; to let it back in, say so",
+                    f"node {key.id} was removed with this directory id; adding it again needs an "
+                    "explicit readmission",
                 )
             return _why_disqualified(leader, change.voter)
         case ChangeKind.REMOVE:
@@ -171,7 +172,7 @@ def why_not_supported(
     if kraft is None:
         return (
             ErrorCode.UNSUPPORTED_VERSION,
-            f"node {voter.key.id} does not say which versions it supports: its release is too old",
+            f"node {voter.key.id} reports no supported versions: its release is too old",
         )
     if not kraft.lowest <= KRAFT_VERSION <= kraft.highest:
         return (
@@ -184,7 +185,7 @@ def why_not_supported(
         return (
             ErrorCode.INVALID_REQUEST,
             f"node {voter.key.id} supports kraft.version {kraft.lowest} to {kraft.highest}, not "
-            f"{asked[0]} to {asked[1]} as the request says",
+            f"{asked[0]} to {asked[1]} as in the request",
         )
     problem = why_not_run_with(voter.key.id, supported, core.process.versions.in_force)
     return (ErrorCode.UNSUPPORTED_VERSION, problem) if problem else None

@@ -155,7 +155,7 @@ def on_probe_response(
     else:
         refusal = why_not_supported(core, change, response.supported)
         if leader.transfer is not None:
-            refusal = ErrorCode.REQUEST_TIMED_OUT, "leadership is being handed over"
+            refusal = ErrorCode.REQUEST_TIMED_OUT, "a leadership transfer is under way"
         elif refusal is None and change.kind is ChangeKind.ADD:
             refusal = why_not_caught_up(core, leader, change.voter)
         if refusal is not None:
@@ -210,7 +210,7 @@ def _append_change(core: CoreState, leader: Leader, change: PendingChange) -> No
     if after == before:
         leader.change = None
         change.offset = core.voters.latest_offset
-        end(core, change, ErrorCode.NONE, "it was so already")
+        end(core, change, ErrorCode.NONE, "already in effect")
         return
     change.offset = _append_voters(core, leader, after, readmitted)
     if not change.ack_when_committed:

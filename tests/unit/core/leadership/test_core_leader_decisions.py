@@ -59,7 +59,7 @@ def test_a_new_voter_must_fetch_and_have_caught_up(
     [
         (None, 0, "has not fetched"),
         (CONFIG.fetch_timeout_ms, 0, ""),
-        (CONFIG.fetch_timeout_ms + 1, 0, "not been heard of"),
+        (CONFIG.fetch_timeout_ms + 1, 0, "been silent for"),
         (0, CONFIG.fetch_timeout_ms, ""),
         (0, CONFIG.fetch_timeout_ms + 1, "3 records behind"),
     ],

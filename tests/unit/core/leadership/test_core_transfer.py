@@ -142,7 +142,7 @@ def test_a_target_that_may_not_stand_says_so() -> None:
     [
         (1, ErrorCode.NONE, "leads already"),
         (9, ErrorCode.VOTER_NOT_FOUND, "not a voter"),
-        (3, ErrorCode.INELIGIBLE_REPLICA, "has not been heard of"),
+        (3, ErrorCode.INELIGIBLE_REPLICA, "has been silent for"),
     ],
 )
 def test_targets_that_cannot_be(target: NodeId, error: ErrorCode, words: str) -> None:

@@ -79,7 +79,7 @@ def test_one_that_supports_what_is_in_force_is_let_in(change: LocalEvent) -> Non
 @pytest.mark.parametrize(
     ("supported", "error", "words"),
     [
-        ((), ErrorCode.UNSUPPORTED_VERSION, "does not say which versions"),
+        ((), ErrorCode.UNSUPPORTED_VERSION, "reports no supported versions"),
         (with_kraft_version(()), ErrorCode.UNSUPPORTED_VERSION, "f 4 is in force"),
         (
             with_kraft_version((VersionRange("f", 2, 3),)),
@@ -105,7 +105,7 @@ def test_an_update_must_say_what_the_replica_itself_says() -> None:
     """The record would promise what the voter does not keep."""
     answer = asked(*with_kraft_version((FEATURE,)), change=moved(max_supported_version=2))
     assert (answer.error, answer.offset) == (ErrorCode.INVALID_REQUEST, -1)
-    assert "not 0 to 2 as the request says" in answer.message
+    assert "not 0 to 2 as in the request" in answer.message
 
 
 def test_other_versions_at_the_same_place_are_asked_for_too() -> None:
