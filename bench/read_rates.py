@@ -1,14 +1,18 @@
 """Linearizable and local reads of a three-node Quorate, asked of the leader and of a follower.
 
-One read is DescribeConfigs of one topic, as a unary call, in a closed loop of so many readers.
-What gRPC itself can do with as many callers stands beside it (``floors``).
+One read is DescribeConfigs of one topic, in a closed loop of so many readers: over the read stream
+of one client, as its users read, and as a unary call each, as a foreign client may. What gRPC
+itself can do with as many callers stands beside it (``floors``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import grpc
 
@@ -21,6 +25,8 @@ from quorate.demo.local_cluster import LocalCluster
 from quorum.v1 import metadata_pb2, metadata_pb2_grpc
 
 READERS = 64
+_Read: TypeAlias = Callable[[str, str], Awaitable[metadata_pb2.DescribeConfigsResponse]]
+"""Reads one topic's configuration at a level."""
 _LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
 
 
@@ -30,14 +36,54 @@ class ReadRate:
 
     node: str
     level: str
+    by: str
+    """``stream`` or ``calls``."""
     per_second: float
     p50_ms: float
     p99_ms: float
     ages_ms_max: int
 
 
+@asynccontextmanager
+async def _by_stream(address: str) -> AsyncIterator[_Read]:
+    async with Client([address], timeout_seconds=30) as client:
+
+        async def read(topic: str, level: str) -> metadata_pb2.DescribeConfigsResponse:
+            return await client.describe_configs([(TOPIC, topic)], read=_LEVELS[level])
+
+        yield read
+
+
+@asynccontextmanager
+async def _by_calls(address: str) -> AsyncIterator[_Read]:
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub = metadata_pb2_grpc.MetadataServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
+
+        async def read(topic: str, level: str) -> metadata_pb2.DescribeConfigsResponse:
+            request = metadata_pb2.DescribeConfigsRequest(
+                read=_LEVELS[level],
+                resources=[metadata_pb2.ConfigResource(type=TOPIC, name=topic)],
+            )
+            answer: metadata_pb2.DescribeConfigsResponse = await stub.DescribeConfigs(
+                request, timeout=30
+            )
+            return answer
+
+        yield read
+
+
+_WAYS = {"stream": _by_stream, "calls": _by_calls}
+
+
 async def _measure(
-    address: str, node: str, level: str, *, readers: int, seconds: float, warm_up_seconds: float
+    address: str,
+    node: str,
+    level: str,
+    by: str,
+    *,
+    readers: int,
+    seconds: float,
+    warm_up_seconds: float,
 ) -> ReadRate:
     latencies: list[float] = []
     oldest = 0
@@ -45,17 +91,13 @@ async def _measure(
     measured_from = clock() + warm_up_seconds
     until = measured_from + seconds
 
-    async with grpc.aio.insecure_channel(address) as channel:
-        stub = metadata_pb2_grpc.MetadataServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
+    async with _WAYS[by](address) as ask:
 
         async def read(number: int) -> None:
             nonlocal oldest
-            request = metadata_pb2.DescribeConfigsRequest(
-                read=_LEVELS[level],
-                resources=[metadata_pb2.ConfigResource(type=TOPIC, name=topic_name(number))],
-            )
+            topic = topic_name(number)
             while (before := clock()) < until:
-                answer = await stub.DescribeConfigs(request, timeout=30)
+                answer = await ask(topic, level)
                 after = clock()
                 if before >= measured_from and after <= until:
                     latencies.append(after - before)
@@ -66,6 +108,7 @@ async def _measure(
     return ReadRate(
         node,
         level,
+        by,
         len(latencies) / seconds,
         percentile(latencies, 0.5) * 1000,
         percentile(latencies, 0.99) * 1000,
@@ -76,7 +119,7 @@ async def _measure(
 def measure_reads(
     cluster: LocalCluster, *, readers: int, seconds: float, warm_up_seconds: float
 ) -> list[ReadRate]:
-    """Both levels at the leader and at a follower of a running cluster, one after the other."""
+    """Both levels and both ways at the leader and at a follower, one after the other."""
 
     async def measure() -> list[ReadRate]:
         async with Client(cluster.addresses, timeout_seconds=30) as client:
@@ -88,12 +131,14 @@ def measure_reads(
                 address,
                 node,
                 level,
+                by,
                 readers=readers,
                 seconds=seconds,
                 warm_up_seconds=warm_up_seconds,
             )
             for node, address in (("leader", leads), ("follower", follows))
             for level in _LEVELS
+            for by in _WAYS
         ]
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

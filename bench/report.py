@@ -57,7 +57,7 @@ def _other_rows(figures: Mapping[str, Any]) -> list[list[str]]:
                 [text, f"{each['p50']:,.0f} {unit}", f"{each['min']:,.0f} to {each['max']:,.0f}"]
             )
     for each in figures.get("reads", ()):
-        text = f"{each['level']} reads at the {each['node']}"
+        text = f"{each['level']} reads at the {each['node']} by {each['by']}"
         share = figures.get("floors", {}).get("grpc_unary_64_per_s")
         ratio = f", {each['per_second'] / share:.2f} of the floor" if share else ""
         rows.append([text, f"{each['per_second']:,.0f} /s{ratio}", f"p50 {each['p50_ms']:.2f} ms"])

@@ -1,4 +1,6 @@
-"""Unary calls: which node to ask, when to ask another, and when to stop.
+"""Queries: which node to ask, when to ask another, and when to stop.
+
+A query goes by the node's read stream if that takes it, else as a unary call.
 
 Only for calls that may be repeated freely (queries); commands go through the ``Writer``.
 """
@@ -15,6 +17,7 @@ from google.protobuf.message import Message
 
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, RefusedError, UnavailableError, from_rpc
+from quorate.client.read_streams import ReadStreams, may_share
 from quorum.v1 import common_pb2
 
 ATTEMPT_SECONDS_MAX = 5.0
@@ -45,13 +48,25 @@ def may_ask_again(error: ClientError) -> bool:
     return isinstance(error, UnavailableError)
 
 
+def _is_too_large(error: ClientError) -> bool:
+    code = common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
+    return isinstance(error, RefusedError) and error.code == code
+
+
 class Caller:
     """Asks one node after the other. Owned by one client, on its event loop."""
 
     def __init__(self, nodes: Nodes, *, rng: random.Random) -> None:
         self._nodes = nodes
         self._rng = rng
+        self._streams = ReadStreams(nodes)
         self._turn = 0
+        self._is_closed = False
+
+    async def close(self) -> None:
+        """End the read streams; queries that wait end with ``UnavailableError``."""
+        self._is_closed = True
+        await self._streams.close()
 
     def address(self, *, to_leader: bool) -> str:
         """The node to ask next: the leader if it is wanted and known, else the current one."""
@@ -95,18 +110,27 @@ class Caller:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
+        is_shared = may_share(method, request)
         asked = 0
         while True:
+            if self._is_closed:
+                raise UnavailableError(f"{method}: the client was closed")
             left = deadline - loop.time()
             address = self.address(to_leader=to_leader)
             attempt = max(0.001, min(left, attempt_seconds))
-            ask = getattr(getattr(self._nodes.node(address), service), method)
             try:
+                if is_shared:
+                    return await self._streams.ask(address, method, request, seconds=attempt)
+                ask = getattr(getattr(self._nodes.node(address), service), method)
                 return await self._answer(ask(request, timeout=attempt))
             except grpc.RpcError as error:
                 failure = from_rpc(error)
             except ClientError as error:
                 failure = error
+            if is_shared and _is_too_large(failure):
+                # A call of its own may have a larger answer, or says in its own words why not.
+                is_shared = False
+                continue
             if not may_repeat(failure):
                 raise failure
             self.move_on(failure, address)

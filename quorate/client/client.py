@@ -64,7 +64,7 @@ class Client(Writes, Operations):
         self._client_id = client_id
         self._identity = WriterIdentity(client_id=client_id, reason=reason)
         self._nodes = Nodes(addresses, credentials, cluster_id=cluster_id)
-        caller = Caller(self._nodes, rng=rng)
+        caller = self._caller = Caller(self._nodes, rng=rng)
         writer = Writer(
             self._nodes,
             self._identity,
@@ -131,6 +131,7 @@ class Client(Writes, Operations):
         closed behind it. A node that does not play along holds that up for a second at most.
         """
         await self._writer.close()
+        await self._caller.close()
         await self._nodes.close()
 
     async def __aenter__(self) -> Client:

@@ -36,6 +36,15 @@ COMMANDS_PER_MESSAGE_MAX = 1024
 COMMANDS_PER_STREAM_MAX = 8192
 """Most unanswered commands of one write stream."""
 
+READS_PER_MESSAGE_MAX = 1024
+"""Most queries in one message of a read stream."""
+
+READ_MESSAGE_BYTES_MAX = 128 << 10
+"""Largest message of a read stream; a larger query is a call of its own."""
+
+READS_PER_STREAM_MAX = 4096
+"""Most unanswered queries of one read stream; its client is not read from meanwhile."""
+
 PRODUCER_WINDOW = 32
 """Most open commands of one producer: ``sequence < oldest_open + PRODUCER_WINDOW``."""
 

@@ -1,24 +1,27 @@
-"""One accepted write stream: a task that sends, a task that receives, and its end."""
+"""One open stream of a node: a task that sends, a task that receives, and its end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Set
+from typing import Any, Final, Generic, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
-from quorate.client.search import CALL_ERRORS, FoundStream
-from quorum.v1.metadata_pb2 import WriteStreamRequest, WriteStreamResponse
+from quorate.client.errors import ClientError
+from quorate.client.search import CALL_ERRORS, StreamCall
+
+RequestT = TypeVar("RequestT", bound=Message)
 
 END_SECONDS_MAX: Final = 0.5
 """How long the node may take to end a stream that we have ended; then it is cut."""
 
 
-class LiveStream:
-    """Moves messages until the stream breaks. Owned by a ``Writer``, on its event loop.
+class LiveStream(Generic[RequestT]):
+    """Moves messages until the stream breaks. Has one owner, on its event loop.
 
-    Commands that gather while a message is on its way leave together in the next one.
+    Requests that gather while a message is on its way leave together in the next one.
 
     gRPC hands every completion to the event loop that began the operation, also when that loop is
     closed already, which then fails in whatever loop the process runs next. ``end`` leaves none
@@ -27,18 +30,29 @@ class LiveStream:
 
     def __init__(
         self,
-        found: FoundStream,
+        address: str,
+        call: StreamCall,
+        grpc_tasks: Set[asyncio.Task[Any]],
         *,
-        take: Callable[[], WriteStreamRequest | None],
-        on_answers: Callable[[WriteStreamResponse], None],
-        on_lost: Callable[[LiveStream], None],
+        take: Callable[[], RequestT | None],
+        on_answers: Callable[[Any], None],
+        on_lost: Callable[[LiveStream[RequestT], BaseException | None], None],
+        check: Callable[[Any], None] | None = None,
     ) -> None:
-        self.address = found.address
-        self._call = found.call
-        self._grpc_tasks = found.tasks
+        """``grpc_tasks`` are those of ``opened_with_tasks``.
+
+        ``on_lost`` is given the reason, or None where the node has ended the stream in order.
+
+        ``check`` is given the initial metadata before the first answer; what it raises, a
+        ``ClientError``, ends the stream.
+        """
+        self.address = address
+        self._call = call
+        self._grpc_tasks = grpc_tasks
         self._take = take
         self._on_answers = on_answers
         self._on_lost = on_lost
+        self._check = check
         self._wake = asyncio.Event()
         self._wake.set()
         self._is_ending = False
@@ -86,17 +100,20 @@ class LiveStream:
                 if self._is_ending:
                     await self._call.done_writing()
                     return
-        except CALL_ERRORS:
-            self._on_lost(self)
+        except CALL_ERRORS as error:
+            self._on_lost(self, error)
 
     async def _receive(self) -> None:
+        why: BaseException | None = None
         try:
+            if self._check is not None:
+                self._check(await self._call.initial_metadata())
             while True:
                 response = await self._call.read()
                 if response is grpc.aio.EOF:
                     await self._call.code()
                     break
                 self._on_answers(response)
-        except CALL_ERRORS:
-            pass
-        self._on_lost(self)
+        except (*CALL_ERRORS, ClientError) as error:
+            why = error
+        self._on_lost(self, why)

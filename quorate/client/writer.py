@@ -90,7 +90,7 @@ class Writer:
         self._sent: dict[int, Pending] = {}
         self._pausing: dict[int, Pending] = {}
         self._tags = count(1)
-        self._stream: LiveStream | None = None
+        self._stream: LiveStream[WriteStreamRequest] | None = None
         self._search: asyncio.Task[None] | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._last_contact_at = 0.0
@@ -160,7 +160,12 @@ class Writer:
         self._window = max(1, found.accepted.producer_window)
         self._last_contact_at = self._loop.time()
         self._stream = LiveStream(
-            found, take=self._take, on_answers=self._on_answers, on_lost=self._on_lost
+            found.address,
+            found.call,
+            found.tasks,
+            take=self._take,
+            on_answers=self._on_answers,
+            on_lost=self._on_lost,
         )
 
     # ------------------------------------------------------------------ sending
@@ -319,11 +324,11 @@ class Writer:
 
     # ------------------------------------------------------------------ loss and deadlines
 
-    def _on_lost(self, stream: LiveStream) -> None:
+    def _on_lost(self, stream: LiveStream[WriteStreamRequest], _why: BaseException | None) -> None:
         if stream is self._stream:
             self._drop_stream(stream)
 
-    def _drop_stream(self, stream: LiveStream) -> None:
+    def _drop_stream(self, stream: LiveStream[WriteStreamRequest]) -> None:
         """Leave this stream; what it has not answered goes to the next one, oldest first."""
         self._stream = None
         stream.close()

@@ -292,13 +292,18 @@ class TlsConfig:
 class LimitsConfig:
     """Bounds of this process beyond those of the quorum and the controller."""
 
-    write_streams_max: int = setting(
-        1024, "Write streams open at the same time.", COUNT, kafka="max.connections"
+    streams_max: int = setting(
+        1024,
+        "Write streams open at the same time, and as many read streams.",
+        COUNT,
+        kafka="max.connections",
     )
     watches_max: int = setting(1024, "Watches open at the same time.", COUNT)
     unary_calls_max: int = setting(1024, "Calls of clients being answered at the same time.", COUNT)
-    write_streams_per_caller_max: int = setting(
-        128, "Write streams of one address, or of one certificate at one address.", COUNT
+    streams_per_caller_max: int = setting(
+        128,
+        "Write streams, and read streams, of one address, or of one certificate at one address.",
+        COUNT,
     )
     client_message_bytes_max: int = setting(
         REQUEST_BYTES_MAX,
@@ -307,12 +312,12 @@ class LimitsConfig:
         kafka="socket.request.max.bytes",
     )
     message_ms_max: int = setting(
-        5000, "How long a client's request, or the hello of a write stream, may take to arrive.",
+        5000, "How long a client's request, or the first message of a stream, may take to arrive.",
         Range(100, HOUR_MS),
     )  # fmt: skip
-    write_stream_idle_ms_max: int = setting(
+    stream_idle_ms_max: int = setting(
         600_000,
-        "A write stream that brings nothing and is owed nothing for this long is ended; 0: never.",
+        "A stream that brings nothing and is owed nothing for this long is ended; 0: never.",
         Range(0, CENTURY_MS),
         kafka="connections.max.idle.ms",
     )

@@ -25,15 +25,17 @@ class ServiceLimits:
     The controller enforces the producer window; this class only announces it to clients.
     """
 
-    write_streams_max: int = 1024
+    streams_max: int = 1024
     watches_max: int = 1024
     unary_calls_max: int = 1024
-    write_streams_per_caller_max: int = 128
-    """Most write streams of one caller: each may hold a message of which the rest never comes."""
+    streams_per_caller_max: int = 128
+    """Most write streams, and most read streams, of one caller: each may hold a message of which
+    the rest never comes.
+    """
     message_seconds_max: float = MESSAGE_SECONDS_MAX
-    """How long a request, or the hello of a write stream, may take to arrive."""
-    write_stream_idle_seconds_max: float = 600.0
-    """Longest idle time of a write stream without an open command, in seconds; 0: unlimited."""
+    """How long a request, or the first message of a stream, may take to arrive."""
+    stream_idle_seconds_max: float = 600.0
+    """Longest idle time of a stream that is owed no answer, in seconds; 0: unlimited."""
     producer_window: int = PRODUCER_WINDOW
     """Most open commands of one producer, as announced on write streams."""
 
@@ -50,9 +52,8 @@ class Gate:
         """Calls that are open, between 0 and the maximum."""
         return self.places.open_count
 
-    @contextmanager
-    def passing(self, caller: str = "") -> Iterator[None]:
-        """Around one call of ``caller``.
+    def enter(self, caller: str = "") -> None:
+        """Take a place for ``caller``, to be given back by ``leave``.
 
         Raises:
             RequestRefusedError: RESOURCE_EXHAUSTED, the maximum is open already, or this caller
@@ -64,7 +65,20 @@ class Gate:
                 f"{self.open_count} {self._what} are open already, "
                 f"{self.places.held_by(caller)} of this caller, the maximum",
             )
+
+    def leave(self, caller: str = "") -> None:
+        """Give back a place that ``enter`` took."""
+        self.places.release(caller)
+
+    @contextmanager
+    def passing(self, caller: str = "") -> Iterator[None]:
+        """Around one call of ``caller``.
+
+        Raises:
+            RequestRefusedError: RESOURCE_EXHAUSTED; see ``enter``.
+        """
+        self.enter(caller)
         try:
             yield
         finally:
-            self.places.release(caller)
+            self.leave(caller)

@@ -125,6 +125,7 @@ ANSWERS: Mapping[str, Refusals] = {
         parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID}),
     ),
     "DescribeConfigs": Refusals(_READ, parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION})),
+    "ReadStream": Refusals(_STREAM, _READ - {Code.BROKER_NOT_AVAILABLE}),
     "DescribeCluster": Refusals(_READ),
     "DescribeQuorum": Refusals(_CALL),
     "DescribeFeatures": Refusals(_READ),

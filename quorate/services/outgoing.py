@@ -1,4 +1,4 @@
-"""The outgoing answers of one write stream: gathered, and written without a task.
+"""The outgoing answers of one stream: gathered, and written without a task.
 
 Answers that fall due within one turn of the event loop leave as one message. When no further
 answer is owed, the message leaves within that turn: there is nothing more to gather.
@@ -7,25 +7,38 @@ answer is owed, the message leaves within that turn: there is nothing more to ga
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from quorum.transport.eager import begin
-from quorum.v1.metadata_pb2 import WriteStreamResponse
+from quorum.v1.metadata_pb2 import ReadStreamResponse, WriteStreamResponse
+
+AnswersT = TypeVar("AnswersT", bound=WriteStreamResponse | ReadStreamResponse)
 
 
-class OutgoingAnswers:
+class OutgoingAnswers(Generic[AnswersT]):
     """Gathers and sends the answers of one call. Used on the event loop only.
 
     Invariant: at most one write is under way. It is never cancelled (quorum/transport/DESIGN.md).
     """
 
-    def __init__(self, write: Callable[[WriteStreamResponse], Coroutine[Any, Any, None]]) -> None:
+    def __init__(
+        self,
+        write: Callable[[AnswersT], Coroutine[Any, Any, None]],
+        message_type: type[AnswersT],
+        on_progress: Callable[[], None] | None = None,
+    ) -> None:
+        """``on_progress`` is called whenever a write has ended and the next one was begun."""
         self._write = write
-        self.message = WriteStreamResponse()
-        """The next message to send; the caller adds answers to it."""
+        self._message_type = message_type
+        self._on_progress = on_progress
+        self.message = message_type()
+        """The message to add answers to; sent behind those that are full."""
+        self._full: deque[AnswersT] = deque()
+        self._has_greeting = False
         self.owed = 0
-        """Commands that were read and have no answer in a message yet."""
+        """Requests that were read and have no answer in a message yet."""
         self._is_writing = False
         self._is_due = False
         self._is_closed = False
@@ -35,7 +48,22 @@ class OutgoingAnswers:
     @property
     def waiting(self) -> int:
         """Answers that no write has taken yet."""
-        return len(self.message.answers)
+        return len(self.message.answers) + sum(len(full.answers) for full in self._full)
+
+    @property
+    def full_count(self) -> int:
+        """Messages that are full and that no write has taken yet."""
+        return len(self._full)
+
+    def greet(self) -> None:
+        """Send ``message`` although it may hold no answer."""
+        self._has_greeting = True
+        self.send_soon()
+
+    def begin_next_message(self) -> None:
+        """``message`` is as large as it may be: add what follows to another one."""
+        self._full.append(self.message)
+        self.message = self._message_type()
 
     def settle(self) -> None:
         """One answer that was owed is in ``message`` now."""
@@ -54,7 +82,11 @@ class OutgoingAnswers:
     def send_now(self) -> None:
         """Send ``message`` now, or as soon as the write under way has ended."""
         while not (self._is_writing or self._is_closed) and self._has_something:
-            message, self.message = self.message, WriteStreamResponse()
+            if self._full:
+                message = self._full.popleft()
+            else:
+                message, self.message = self.message, self._message_type()
+                self._has_greeting = False
             self._is_writing = True
             try:
                 has_ended = begin(self._write(message), self._written)
@@ -73,7 +105,15 @@ class OutgoingAnswers:
         Raises:
             BaseException: What a write raised; nothing is written any more.
         """
-        while self.waiting > most and not self._is_over:
+        await self.wait_until(lambda: self.waiting <= most)
+
+    async def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Return once ``is_so``, looked at whenever a message has left, or the stream is over.
+
+        Raises:
+            BaseException: What a write raised; nothing is written any more.
+        """
+        while not is_so() and not self._is_over:
             await self._next_progress()
 
     async def drain(self) -> None:
@@ -106,7 +146,7 @@ class OutgoingAnswers:
 
     @property
     def _has_something(self) -> bool:
-        return bool(self.message.answers) or self.message.HasField("accepted")
+        return bool(self.message.answers) or bool(self._full) or self._has_greeting
 
     def _send_due(self) -> None:
         self._is_due = False
@@ -117,6 +157,8 @@ class OutgoingAnswers:
         if error is not None:
             self._fail(error)
         self.send_now()
+        if self._on_progress is not None:
+            self._on_progress()
 
     def _fail(self, error: BaseException) -> None:
         self._failure = error

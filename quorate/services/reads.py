@@ -54,7 +54,7 @@ class Reads:
         try:
             async with asyncio.timeout(seconds):
                 if level == ReadLevel.READ_LEVEL_AT_LEAST:
-                    offset = _at_least(options)
+                    offset = at_least_offset(options)
                 elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
                     with self.held.passing(caller_of(context)):
                         offset = await self._confirmed_offset()
@@ -64,10 +64,13 @@ class Reads:
                     with self.held.passing(caller_of(context)):
                         await self._applied(offset)
         except TimeoutError as error:
-            raise self._too_late(offset, seconds) from error
+            raise self.too_late(offset, seconds) from error
         return self._node.image
 
-    def _too_late(self, offset: int, seconds: float) -> RequestRefusedError:
+    def too_late(self, offset: int, seconds: float) -> RequestRefusedError:
+        """The refusal of a read that waited ``seconds`` in vain: for ``offset``, or, where that is
+        -1, for its confirmation.
+        """
         node = self._node
         hint = leader_hint(node)
         if offset < 0:
@@ -116,7 +119,12 @@ def _patience(context: Context) -> float:
     return min(WAIT_SECONDS_MAX, left - min(_ANSWER_SECONDS, left / 5))
 
 
-def _at_least(options: ReadOptions) -> int:
+def at_least_offset(options: ReadOptions) -> int:
+    """The offset that an AT_LEAST read waits for.
+
+    Raises:
+        CommandError: INVALID_REQUEST when it is negative.
+    """
     if options.at_least_offset < 0:
         raise CommandError(
             ErrorCode.INVALID_REQUEST, f"at_least_offset {options.at_least_offset} is negative"

@@ -87,6 +87,7 @@ class ClientServices:
             self.calls.places,
             self._reads.places,
             self.metadata.write_streams.places,
+            self.metadata.read_streams.places,
             self.metadata.watches.open.places,
             self.held.places,
             self._health_watches.places,

@@ -9,9 +9,6 @@ Invariants:
        node still sends the answers that are ready; the other outcomes are unknown to the client.
     2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being evaluated. Further ones
        are refused with QUEUE_FULL without evaluation. About as many answers wait to be read.
-    3. A stream is ended if it is owed no answer and has brought no whole message for
-       ``write_stream_idle_seconds_max``. gRPC does not show whether the client is idle or has
-       stalled in the middle of a message, which holds memory.
 
 See: ADR 10 and 42; docs/reference/client-protocol.md (Writing).
 """
@@ -20,9 +17,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
-
-import grpc
 
 from quorate.client.limits import (
     COMMAND_BYTES_MAX,
@@ -33,7 +27,7 @@ from quorate.client.limits import (
 from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
 from quorate.services.admission import ServiceLimits
 from quorate.services.answers import name_refusal
-from quorate.services.calls import Context, Malformed, fail, well_formed
+from quorate.services.calls import Context
 from quorate.services.closing import Closing
 from quorate.services.commands import to_command
 from quorate.services.errors import RequestRefusedError
@@ -42,9 +36,9 @@ from quorate.services.leadership import leader_hint, not_leader
 from quorate.services.outgoing import OutgoingAnswers
 from quorate.services.ports import ServedNode
 from quorate.services.results import to_result
+from quorate.services.stream_session import StreamSession
 from quorum.answered import Form
-from quorum.errors import CommandError, ErrorCode, QuorateError
-from quorum.transport.link import forget_failure
+from quorum.errors import CommandError, ErrorCode
 from quorum.v1 import commands_pb2, metadata_pb2
 
 _STREAM = "WriteStream"
@@ -120,96 +114,46 @@ def _check_size(command: commands_pb2.Command) -> None:
         )
 
 
-class WriteSession:
+class WriteSession(
+    StreamSession[metadata_pb2.WriteStreamRequest, metadata_pb2.WriteStreamResponse]
+):
     """One client's write stream. Owned by its call; used on the event loop only."""
+
+    name = _STREAM
+    request_type = metadata_pb2.WriteStreamRequest
 
     def __init__(
         self, node: ServedNode, context: Context, limits: ServiceLimits, closing: Closing
     ) -> None:
+        outgoing = OutgoingAnswers(context.write, metadata_pb2.WriteStreamResponse)
+        super().__init__(context, limits, closing, node.cluster_id, outgoing)
         self._node = node
-        self._closing = closing
-        self._context = context
-        self._limits = limits
         self._principal = ""
         self._client_id = ""
         self._reason = ""
-        self._outgoing = OutgoingAnswers(context.write)
-        self._end: asyncio.Task[None] | None = None
-        self._is_ending = False
-        self._loop_time = asyncio.get_running_loop().time
-        self._last_message_at = 0.0
-        self._idle_timer: asyncio.TimerHandle | None = None
 
-    async def run(self) -> None:
-        """Serve the stream until the client ends it and has all its answers.
+    def _open(self, first: metadata_pb2.WriteStreamRequest) -> None:
+        """Greet the client.
 
         Raises:
-            CommandError: NOT_CONTROLLER when this node takes no commands, INVALID_REQUEST when
-                the client breaks the protocol, BROKER_NOT_AVAILABLE when the node is stopping,
-                REQUEST_TIMED_OUT when no hello comes.
-            AbortError: The node stops or the stream is idle for too long; it has been ended with
-                BROKER_NOT_AVAILABLE or REQUEST_TIMED_OUT by now.
+            CommandError: NOT_CONTROLLER when this node takes no commands, INVALID_REQUEST without
+                a hello.
         """
-        if self._closing.is_begun:
-            raise self._closing.refusal()
-        try:
-            with self._closing.notifying(lambda: self._begin_end(self._closing.refusal())):
-                first = await self._first_message()
-                if first is grpc.aio.EOF:
-                    return
-                self._greet(well_formed(first, metadata_pb2.WriteStreamRequest))
-                self._submit(first)
-                self._watch_idleness()
-                await self._receive()
-                await self._outgoing.finish()
-        finally:
-            self._outgoing.close()
-            if self._idle_timer is not None:
-                self._idle_timer.cancel()
-            if self._end is not None:
-                if not self._is_ending:
-                    self._end.cancel()
-                (ended,) = await asyncio.gather(self._end, return_exceptions=True)
-                if isinstance(ended, grpc.aio.AbortError):
-                    # The stream has its status already, whatever came up meanwhile.
-                    raise ended
+        self._greet(first)
+        self._submit(first)
 
-    async def _first_message(self) -> Any:
-        # Waited for beside it, not cancelled: it ends with the call.
-        read = asyncio.ensure_future(self._context.read())
-        read.add_done_callback(forget_failure)
-        seconds = self._limits.message_seconds_max
-        await asyncio.wait({read}, timeout=seconds)
-        if not read.done():
-            raise CommandError(ErrorCode.REQUEST_TIMED_OUT, f"no hello came within {seconds:g} s")
-        return read.result()
+    def _is_congested(self) -> bool:
+        return self._outgoing.waiting > COMMANDS_PER_STREAM_MAX
 
-    def _watch_idleness(self) -> None:
-        """End the stream once it has been idle for too long; look again when that may be."""
-        most = self._limits.write_stream_idle_seconds_max
-        if not most:
-            return
-        loop = asyncio.get_running_loop()
-        if self._idle_timer is None or self._outgoing.owed or self._outgoing.waiting:
-            self._last_message_at = loop.time()
-        due = self._last_message_at + most
-        if loop.time() < due:
-            self._idle_timer = loop.call_at(due, self._watch_idleness)
-            return
-        text = f"no message came within {most:g} s; open the stream again to write"
-        self._begin_end(CommandError(ErrorCode.REQUEST_TIMED_OUT, text))
+    async def _decongest(self) -> None:
+        await self._outgoing.wait_below(COMMANDS_PER_STREAM_MAX)
 
-    def _begin_end(self, why: QuorateError) -> None:
-        if self._end is None:
-            self._end = asyncio.create_task(self._end_with(why))
-
-    async def _end_with(self, why: QuorateError) -> None:
-        """End the stream from this side, behind the answers that are there."""
-        await self._outgoing.drain()
-        # From here, because the reader cannot be interrupted: its read ends with the call.
-        self._is_ending = True
-        self._outgoing.close()
-        await fail(self._context, _STREAM, why, self._node.cluster_id)
+    def _take(self, message: metadata_pb2.WriteStreamRequest) -> None:
+        if message.HasField("hello"):
+            raise CommandError(ErrorCode.INVALID_REQUEST, "a second hello")
+        self._submit(message)
+        # Before the next read is begun: a lone write would wait for that.
+        self._node.evaluate_submitted()
 
     def _greet(self, first: metadata_pb2.WriteStreamRequest) -> None:
         if not first.HasField("hello"):
@@ -225,23 +169,7 @@ class WriteSession:
         accepted.leader_epoch = self._node.leadership.epoch
         accepted.producer_window = self._limits.producer_window
         accepted.commands_max = COMMANDS_PER_STREAM_MAX
-        self._outgoing.send_soon()
-
-    async def _receive(self) -> None:
-        while True:
-            # A client that does not read its answers is not read from either.
-            if self._outgoing.waiting > COMMANDS_PER_STREAM_MAX:
-                await self._outgoing.wait_below(COMMANDS_PER_STREAM_MAX)
-            message = await self._context.read()
-            if message is grpc.aio.EOF:
-                break
-            self._last_message_at = self._loop_time()
-            if isinstance(message, Malformed) or message.HasField("hello"):
-                well_formed(message, metadata_pb2.WriteStreamRequest)
-                raise CommandError(ErrorCode.INVALID_REQUEST, "a second hello")
-            self._submit(message)
-            # Before the next read is begun: a lone write would wait for that.
-            self._node.evaluate_submitted()
+        self._outgoing.greet()
 
     def _submit(self, message: metadata_pb2.WriteStreamRequest) -> None:
         count = sum(len(group.commands) for group in message.groups)

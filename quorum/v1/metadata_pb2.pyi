@@ -415,3 +415,47 @@ class DescribeConfigsResponse(_message.Message):
     position: ReadPosition
     resources: _containers.RepeatedCompositeFieldContainer[ResourceConfigs]
     def __init__(self, position: _Optional[_Union[ReadPosition, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[ResourceConfigs, _Mapping]]] = ...) -> None: ...
+
+class ReadStreamRequest(_message.Message):
+    __slots__ = ("queries", "max_wait_ms")
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    queries: _containers.RepeatedCompositeFieldContainer[ReadQuery]
+    max_wait_ms: int
+    def __init__(self, queries: _Optional[_Iterable[_Union[ReadQuery, _Mapping]]] = ..., max_wait_ms: _Optional[int] = ...) -> None: ...
+
+class ReadQuery(_message.Message):
+    __slots__ = ("tag", "list_topics", "describe_topics", "describe_configs")
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    LIST_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    tag: int
+    list_topics: ListTopicsRequest
+    describe_topics: DescribeTopicsRequest
+    describe_configs: DescribeConfigsRequest
+    def __init__(self, tag: _Optional[int] = ..., list_topics: _Optional[_Union[ListTopicsRequest, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopicsRequest, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsRequest, _Mapping]] = ...) -> None: ...
+
+class ReadStreamResponse(_message.Message):
+    __slots__ = ("answers",)
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[ReadAnswer]
+    def __init__(self, answers: _Optional[_Iterable[_Union[ReadAnswer, _Mapping]]] = ...) -> None: ...
+
+class ReadAnswer(_message.Message):
+    __slots__ = ("tag", "error_code", "message", "leader", "list_topics", "describe_topics", "describe_configs")
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    LIST_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    tag: int
+    error_code: _common_pb2.ErrorCode
+    message: str
+    leader: _errors_pb2.LeaderHint
+    list_topics: ListTopicsResponse
+    describe_topics: DescribeTopicsResponse
+    describe_configs: DescribeConfigsResponse
+    def __init__(self, tag: _Optional[int] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., message: _Optional[str] = ..., leader: _Optional[_Union[_errors_pb2.LeaderHint, _Mapping]] = ..., list_topics: _Optional[_Union[ListTopicsResponse, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopicsResponse, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsResponse, _Mapping]] = ...) -> None: ...

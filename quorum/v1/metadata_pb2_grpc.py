@@ -79,6 +79,11 @@ class MetadataServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsResponse.FromString,
                 _registered_method=True)
+        self.ReadStream = channel.stream_stream(
+                '/quorum.v1.MetadataService/ReadStream',
+                request_serializer=quorum_dot_v1_dot_metadata__pb2.ReadStreamRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_metadata__pb2.ReadStreamResponse.FromString,
+                _registered_method=True)
 
 
 class MetadataServiceServicer(object):
@@ -145,6 +150,13 @@ class MetadataServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadStream(self, request_iterator, context):
+        """Many queries at a time over one stream to any node. Answers come in any order, by tag.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MetadataServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -192,6 +204,11 @@ def add_MetadataServiceServicer_to_server(servicer, server):
                     servicer.DescribeConfigs,
                     request_deserializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsResponse.SerializeToString,
+            ),
+            'ReadStream': grpc.stream_stream_rpc_method_handler(
+                    servicer.ReadStream,
+                    request_deserializer=quorum_dot_v1_dot_metadata__pb2.ReadStreamRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_metadata__pb2.ReadStreamResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -437,6 +454,33 @@ class MetadataService(object):
             '/quorum.v1.MetadataService/DescribeConfigs',
             quorum_dot_v1_dot_metadata__pb2.DescribeConfigsRequest.SerializeToString,
             quorum_dot_v1_dot_metadata__pb2.DescribeConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadStream(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/quorum.v1.MetadataService/ReadStream',
+            quorum_dot_v1_dot_metadata__pb2.ReadStreamRequest.SerializeToString,
+            quorum_dot_v1_dot_metadata__pb2.ReadStreamResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -132,6 +132,13 @@ def valid_calls(facts: Facts) -> dict[str, list[Any]]:
                 resources=[metadata_pb2.ConfigResource(type=wire.CONFIG_RESOURCE_TYPE_BROKER)],
             )
         ],
+        "/quorum.v1.MetadataService/ReadStream": [
+            metadata_pb2.ReadStreamRequest(queries=[{"tag": 1, "list_topics": {"read": read}}]),
+            metadata_pb2.ReadStreamRequest(
+                queries=[{"tag": 2, "describe_topics": {"read": read, "names": [TOPIC]}}],
+                max_wait_ms=1000,
+            ),
+        ],
         **_admin_calls(facts, read, place),
         "/grpc.health.v1.Health/Check": [health_pb2.HealthCheckRequest()],
         "/grpc.health.v1.Health/List": [health_pb2.HealthListRequest()],

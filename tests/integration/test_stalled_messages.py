@@ -27,7 +27,7 @@ PEER = Hello(CLUSTER, key(2), b"", process_id=b"peer")
 HELLO = metadata_pb2.WriteStreamRequest(hello={"client_id": "stalled"}).SerializeToString()
 WRITE = Stall()
 WRITE_STREAM = Stall("/quorum.v1.MetadataService/WriteStream", message(HELLO))
-LIMITED = ServiceLimits(message_seconds_max=SECONDS, write_stream_idle_seconds_max=SECONDS)
+LIMITED = ServiceLimits(message_seconds_max=SECONDS, stream_idle_seconds_max=SECONDS)
 
 
 def stall(address: str, calls: Stall) -> dict[str, int]:
@@ -40,7 +40,7 @@ def stall(address: str, calls: Stall) -> dict[str, int]:
 @pytest.mark.parametrize("is_limited", [True, False], ids=["limited", "without the limit"])
 def test_a_call_of_a_client_gives_its_place_back(calls: Stall, is_limited: bool) -> None:
     """Without the limit all places stay taken, so that the check can fail."""
-    limits = LIMITED if is_limited else ServiceLimits(write_stream_idle_seconds_max=0)
+    limits = LIMITED if is_limited else ServiceLimits(stream_idle_seconds_max=0)
 
     async def scenario() -> None:
         _, (node,) = cluster(1)
@@ -99,7 +99,7 @@ def test_a_peer_that_answers_the_probe_keeps_its_stream(monkeypatch: pytest.Monk
 def test_a_client_writes_on_after_its_idle_stream_was_ended() -> None:
     async def scenario() -> None:
         _, (node,) = cluster(1)
-        limits = ServiceLimits(write_stream_idle_seconds_max=0.5)
+        limits = ServiceLimits(stream_idle_seconds_max=0.5)
         async with serving(node, limits=limits) as servers, Client([node.address]) as client:
             streams = servers[1].services.metadata.write_streams
             for value in ("1", "2"):

@@ -36,7 +36,7 @@ WATCHED = {
     "quorate/server/scrubber.py": "a thread whose failure ends the process",
     "quorate/server/worker.py": "a thread; a job's failure is its future's",
     "quorate/services/change_feed.py": "one message; every watcher that needs it awaits it",
-    "quorate/services/write_stream.py": "ends with its stream, which awaits it",
+    "quorate/services/stream_session.py": "ends with its stream, which awaits it",
     "quorum/runtime/writer.py": "a thread whose failure ends the process",
     "quorum/transport/inbound.py": "one read and one end; both end with their stream",
     "quorum/transport/message_reads.py": "one read; ends with its call",

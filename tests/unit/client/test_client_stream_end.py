@@ -8,9 +8,9 @@ import contextlib
 from quorate.client import stream
 from quorate.client.call_tasks import opened_with_tasks
 from quorate.client.channels import Node
-from quorate.client.search import CALL_ERRORS, FoundStream
+from quorate.client.search import CALL_ERRORS
 from quorate.client.stream import LiveStream
-from quorum.v1.metadata_pb2 import StreamAccepted, WriterIdentity, WriteStreamRequest
+from quorum.v1.metadata_pb2 import WriterIdentity, WriteStreamRequest
 from tests.support.served_node import cluster, serving
 
 TURNS = 20
@@ -48,14 +48,20 @@ def test_a_stream_that_was_cut_is_over_when_grpc_has_its_status(monkeypatch):
     async def scenario():
         call = HungCall()
         status = asyncio.create_task(call.status.wait())
-        found = FoundStream(call, StreamAccepted(), "node", {status})
         had_status = []
 
-        def on_lost(_):
+        def on_lost(_stream, _why):
             had_status.append(status.done())
             call.status_comes(TURNS)
 
-        live = LiveStream(found, take=lambda: None, on_answers=lambda _: None, on_lost=on_lost)
+        live = LiveStream(
+            "node",
+            call,
+            {status},
+            take=lambda: None,
+            on_answers=lambda _: None,
+            on_lost=on_lost,
+        )
         await live.end()
         assert had_status == [False]
         assert status.done()

@@ -20,7 +20,7 @@ from quorate.client.watch import Watch
 from quorate.config.sections import BATCH_BYTES_MAX_MAX
 from quorate.demo.ports import free_ports
 from quorate.server.listeners import Listeners
-from quorate.services import calls
+from quorate.services import calls, read_stream
 from quorate.services.change_message import message_of
 from quorate.services.describe import DESCRIBED_CONFIG_BYTES_MAX
 from quorate.services.errors import RequestRefusedError
@@ -97,6 +97,7 @@ def test_an_answer_too_large_for_a_client_is_a_judgement_of_the_server(
 ) -> None:
     """Goal: the client learns what to do. Method: a small limit, and a listing beyond it."""
     monkeypatch.setattr(calls, "MESSAGE_BYTES_MAX", 64)
+    monkeypatch.setattr(read_stream, "_ANSWER_BYTES_MAX", 64)
 
     async def scenario(node: Any, address: str) -> None:
         for n in range(3):

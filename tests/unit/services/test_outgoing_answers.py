@@ -29,7 +29,7 @@ class Wire:
             raise self.failure
 
 
-def answer(outgoing: OutgoingAnswers, *tags: int) -> None:
+def answer(outgoing: OutgoingAnswers[WriteStreamResponse], *tags: int) -> None:
     for tag in tags:
         outgoing.message.answers.add(tag=tag)
         outgoing.settle()
@@ -45,7 +45,7 @@ def test_the_last_answer_that_is_owed_leaves_at_once() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        outgoing = OutgoingAnswers(wire.write)
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
         outgoing.owed = 2
         answer(outgoing, 1)
         assert wire.begun == []
@@ -60,7 +60,7 @@ def test_answers_of_one_turn_leave_together() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        outgoing = OutgoingAnswers(wire.write)
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
         outgoing.owed = 10
         answer(outgoing, 1, 2)
         await settle()
@@ -81,7 +81,7 @@ def test_finish_waits_for_what_is_owed_and_for_the_write() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        outgoing = OutgoingAnswers(wire.write)
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
         outgoing.owed = 1
         finishing = asyncio.create_task(outgoing.finish())
         await settle()
@@ -99,7 +99,7 @@ def test_a_reader_waits_until_answers_have_left() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        outgoing = OutgoingAnswers(wire.write)
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
         outgoing.owed = 10
         answer(outgoing, 1)
         await settle()
@@ -123,7 +123,7 @@ def test_a_failed_write_is_raised_to_who_waits(fails_at_once: bool) -> None:
         wire.failure = RuntimeError("gone")
         if fails_at_once:
             wire.is_open.set()
-        outgoing = OutgoingAnswers(wire.write)
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
         outgoing.owed = 3
         answer(outgoing, 1)
         finishing = asyncio.create_task(outgoing.finish())
@@ -146,7 +146,7 @@ def test_a_cancelled_call_does_not_cancel_who_answers() -> None:
         async def refuse(_: WriteStreamResponse) -> None:
             raise asyncio.CancelledError
 
-        outgoing = OutgoingAnswers(refuse)
+        outgoing = OutgoingAnswers(refuse, WriteStreamResponse)
         outgoing.owed = 1
         answer(outgoing, 1)
         outgoing.owed = 1
@@ -161,7 +161,7 @@ def test_who_ends_the_stream_waits_for_what_is_there_and_not_for_what_is_owed() 
 
     async def scenario() -> None:
         wire = Wire()
-        outgoing = OutgoingAnswers(wire.write)
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
         outgoing.owed = 2
         answer(outgoing, 1)
         finishing = asyncio.create_task(outgoing.finish())
@@ -182,7 +182,7 @@ def test_nothing_is_written_to_a_stream_that_is_over() -> None:
 
     async def scenario() -> None:
         wire = Wire()
-        outgoing = OutgoingAnswers(wire.write)
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
         outgoing.owed = 1
         outgoing.close()
         answer(outgoing, 1)

@@ -1,0 +1,287 @@
+"""The read path over one stream: many queries of one client, answered as their levels allow.
+
+The linearizable queries of one message share one confirmation by the leader (ADR 9), and one wait
+until this node has applied the confirmed offset. So a crowd of readers costs about one round trip
+per message, not one per query.
+
+Invariants:
+    1. Every query that was read is answered exactly once, unless the stream is gone.
+    2. A stream holds at most ``READS_PER_STREAM_MAX`` queries and one message more, and answers of
+       about ``_GATHERED_BYTES`` in each of a few messages. Its client is not read from meanwhile.
+    3. One turn of the event loop adds answers of at most ``_GATHERED_BYTES`` and one answer more.
+
+See: ADR 9; docs/reference/client-protocol.md (Reading).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from quorate.client.limits import (
+    FRAMING_BYTES,
+    MESSAGE_BYTES_MAX,
+    READ_MESSAGE_BYTES_MAX,
+    READS_PER_MESSAGE_MAX,
+    READS_PER_STREAM_MAX,
+)
+from quorate.services.admission import ServiceLimits
+from quorate.services.answers import name_refusal
+from quorate.services.calls import Context
+from quorate.services.closing import Closing
+from quorate.services.errors import RequestRefusedError, code_of
+from quorate.services.leadership import not_leader
+from quorate.services.outgoing import OutgoingAnswers
+from quorate.services.ports import Cancel, ServedNode
+from quorate.services.queries import ImageQueries
+from quorate.services.reads import WAIT_SECONDS_MAX, Reads, at_least_offset
+from quorate.services.stream_session import StreamSession
+from quorum.answered import Form
+from quorum.errors import CommandError, ErrorCode, QuorateError
+from quorum.transport.callers import caller_of
+from quorum.v1 import metadata_pb2
+from quorum.v1.errors_pb2 import LeaderHint
+from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions
+
+_STREAM = "ReadStream"
+_GATHERED_BYTES = 256 << 10
+"""Answers of this many bytes leave in one message; further ones follow in the next."""
+_ANSWER_BYTES_MAX = MESSAGE_BYTES_MAX - _GATHERED_BYTES - FRAMING_BYTES
+"""Largest single answer, so that it fits into a message behind others."""
+_NO_OPTIONS = ReadOptions(level=-1)  # type: ignore[arg-type]  # a level that nobody has
+_FULL_MESSAGES_MAX = 2
+"""Full messages that wait to be written; then nothing is answered until one has left."""
+
+
+@dataclass(slots=True, eq=False)
+class _HeldQueries:
+    """Queries of one message that wait for the same offset, or for its confirmation."""
+
+    queries: Sequence[metadata_pb2.ReadQuery]
+    seconds: float
+    offset: int
+    """What the image must have reached; -1 until the leader has confirmed an offset."""
+    timer: asyncio.TimerHandle | None = None
+    cancel: Cancel | None = None
+
+
+class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.ReadStreamResponse]):
+    """One client's read stream. Owned by its call; used on the event loop only."""
+
+    name = _STREAM
+    request_type = metadata_pb2.ReadStreamRequest
+
+    def __init__(
+        self,
+        node: ServedNode,
+        context: Context,
+        limits: ServiceLimits,
+        closing: Closing,
+        reads: Reads,
+        queries: ImageQueries,
+    ) -> None:
+        response_type = metadata_pb2.ReadStreamResponse
+        outgoing = OutgoingAnswers(context.write, response_type, self._answer_ready)
+        super().__init__(context, limits, closing, node.cluster_id, outgoing)
+        self._node = node
+        self._reads = reads
+        self._caller = caller_of(context)
+        self._answer_of: dict[str, Callable[..., None]] = {
+            "list_topics": queries.list_topics,
+            "describe_topics": queries.describe_topics,
+            "describe_configs": queries.describe_configs,
+        }
+        self._ready: deque[metadata_pb2.ReadQuery] = deque()
+        self._held: set[_HeldQueries] = set()
+        self._gathered: metadata_pb2.ReadStreamResponse | None = None
+        self._gathered_bytes = 0
+        self._is_going_on = False
+
+    async def run(self) -> None:
+        """Serve the stream; see ``StreamSession.run``."""
+        try:
+            await super().run()
+        finally:
+            self._ready.clear()
+            for held in tuple(self._held):
+                self._release(held)
+
+    def _open(self, first: metadata_pb2.ReadStreamRequest) -> None:
+        self._take(first)
+
+    def _is_congested(self) -> bool:
+        return bool(self._ready) or self._outgoing.owed > READS_PER_STREAM_MAX
+
+    async def _decongest(self) -> None:
+        await self._outgoing.wait_until(lambda: not self._is_congested())
+
+    def _take(self, message: metadata_pb2.ReadStreamRequest) -> None:
+        """Sort the queries of one message by what they wait for; answer those that need not wait.
+
+        Raises:
+            CommandError: INVALID_REQUEST or MESSAGE_TOO_LARGE, a message that no client may send.
+        """
+        queries = message.queries
+        if len(queries) > READS_PER_MESSAGE_MAX or message.max_wait_ms < 0:
+            raise CommandError(
+                ErrorCode.INVALID_REQUEST,
+                f"{len(queries)} queries in one message, at most {READS_PER_MESSAGE_MAX}; "
+                f"max_wait_ms {message.max_wait_ms}, at least 0",
+            )
+        if (size := message.ByteSize()) > READ_MESSAGE_BYTES_MAX:
+            raise CommandError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{size} bytes in one message, more than {READ_MESSAGE_BYTES_MAX}; "
+                "make a large query a call of its own",
+            )
+        self._outgoing.owed += len(queries)
+        unconfirmed: list[metadata_pb2.ReadQuery] = []
+        by_offset: dict[int, list[metadata_pb2.ReadQuery]] = {}
+        for query in queries:
+            kind = query.WhichOneof("kind")
+            options: ReadOptions = getattr(query, kind).read if kind else _NO_OPTIONS
+            level = options.level
+            if level in (ReadLevel.READ_LEVEL_LOCAL, ReadLevel.READ_LEVEL_UNSPECIFIED):
+                self._ready.append(query)
+            elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
+                unconfirmed.append(query)
+            elif level == ReadLevel.READ_LEVEL_AT_LEAST:
+                try:
+                    by_offset.setdefault(at_least_offset(options), []).append(query)
+                except CommandError as error:
+                    self._refuse(query, error)
+            else:
+                text = f"unknown read level {level}" if kind else "a query of no kind"
+                self._refuse(query, CommandError(ErrorCode.INVALID_REQUEST, text))
+        self._answer_ready()
+        seconds = min(message.max_wait_ms / 1000 or WAIT_SECONDS_MAX, WAIT_SECONDS_MAX)
+        if unconfirmed and (held := self._hold(unconfirmed, seconds, -1)):
+            self._node.confirm_read(partial(self._on_confirmed, held))
+        for offset, waiting in by_offset.items():
+            if self._node.image.provenance.end_offset >= offset:
+                self._go_on_with(waiting)
+            elif held := self._hold(waiting, seconds, offset):
+                self._wait_applied(held)
+
+    def _hold(
+        self, queries: Sequence[metadata_pb2.ReadQuery], seconds: float, offset: int
+    ) -> _HeldQueries | None:
+        """Hold queries for at most ``seconds``, or refuse them and return None."""
+        try:
+            self._reads.held.enter(self._caller)
+        except RequestRefusedError as error:
+            for query in queries:
+                self._refuse(query, error)
+            return None
+        held = _HeldQueries(queries, seconds, offset)
+        held.timer = self._loop.call_later(seconds, self._on_late, held)
+        self._held.add(held)
+        return held
+
+    def _release(self, held: _HeldQueries) -> None:
+        self._held.discard(held)
+        self._reads.held.leave(self._caller)
+        if held.timer is not None:
+            held.timer.cancel()
+        if held.cancel is not None:
+            held.cancel()
+
+    def _on_confirmed(self, held: _HeldQueries, offset: int | None) -> None:
+        if held not in self._held:
+            return
+        if offset is None:
+            self._release(held)
+            error = not_leader(self._node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            for query in held.queries:
+                self._refuse(query, error)
+            return
+        held.offset = offset
+        if self._node.image.provenance.end_offset >= offset:
+            self._on_applied(held)
+        else:
+            self._wait_applied(held)
+
+    def _wait_applied(self, held: _HeldQueries) -> None:
+        held.cancel = self._node.wait_applied(held.offset, partial(self._on_applied, held))
+
+    def _on_applied(self, held: _HeldQueries) -> None:
+        if held in self._held:
+            self._release(held)
+            self._go_on_with(held.queries)
+
+    def _on_late(self, held: _HeldQueries) -> None:
+        self._release(held)
+        error = self._reads.too_late(held.offset, held.seconds)
+        for query in held.queries:
+            self._refuse(query, error)
+
+    def _go_on_with(self, queries: Sequence[metadata_pb2.ReadQuery]) -> None:
+        self._ready.extend(queries)
+        self._answer_ready()
+
+    def _answer_ready(self) -> None:
+        """Answer what waits for nothing, as far as there is room; the rest in a later turn."""
+        if not self._ready or self._is_going_on:
+            return
+        image = self._node.image
+        position = self._reads.position(image)
+        outgoing = self._outgoing
+        while self._ready and outgoing.full_count < _FULL_MESSAGES_MAX:
+            if self._gathered is not outgoing.message:
+                self._gathered, self._gathered_bytes = outgoing.message, 0
+            query = self._ready.popleft()
+            kind = query.WhichOneof("kind")
+            answer = outgoing.message.answers.add(tag=query.tag)
+            response = getattr(answer, kind)
+            try:
+                self._answer_of[kind](image, getattr(query, kind), response)
+                response.position.CopyFrom(position)
+                size = _checked_size(answer)
+            except QuorateError as error:
+                _fill_refusal(answer, error)
+                size = answer.ByteSize()
+            self._gathered_bytes += size
+            outgoing.settle()
+            if self._gathered_bytes >= _GATHERED_BYTES:
+                if self._gathered is outgoing.message:
+                    outgoing.begin_next_message()
+                if self._ready:
+                    self._is_going_on = True
+                    self._loop.call_soon(self._go_on)
+                    return
+
+    def _go_on(self) -> None:
+        self._is_going_on = False
+        self._outgoing.send_now()
+        self._answer_ready()
+
+    def _refuse(self, query: metadata_pb2.ReadQuery, error: QuorateError) -> None:
+        _fill_refusal(self._outgoing.message.answers.add(tag=query.tag), error)
+        self._outgoing.settle()
+
+
+def _checked_size(answer: metadata_pb2.ReadAnswer) -> int:
+    size = answer.ByteSize()
+    if size > _ANSWER_BYTES_MAX:
+        raise CommandError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the answer has {size} bytes, more than {_ANSWER_BYTES_MAX} on a read stream; "
+            "ask for less at a time",
+        )
+    return size
+
+
+def _fill_refusal(answer: Any, error: QuorateError) -> None:
+    """Make ``answer`` the refusal ``error``, whatever it holds."""
+    code, tag = code_of(error), answer.tag
+    answer.Clear()
+    answer.tag, answer.error_code, answer.message = tag, code, str(error)
+    if isinstance(error, RequestRefusedError):
+        for detail in error.details:
+            if isinstance(detail, LeaderHint):
+                answer.leader.CopyFrom(detail)
+    name_refusal(_STREAM, Form.ANSWER, code)
