@@ -30,6 +30,31 @@ PACKAGES = (
 )
 
 
+NODE = r"\w+(?:\[\(?\"[^\"]+\"\)?\]|\[[^\]\"]+\])?"
+GRAMMAR = {
+    "flowchart": rf"flowchart (LR|TD)|subgraph \w+ \[\w+\]|end|{NODE}"
+    rf"|{NODE} (-->|~~~|-- (\w+|\"[^\"]+\") -->) {NODE}",
+    "stateDiagram-v2": r"stateDiagram-v2|(\[\*\]|\w+) --> \w+(: [^:;]+)?",
+    "sequenceDiagram": r"sequenceDiagram|participant \w+ as [^:;]+|Note over \w+(,\w+)?: [^;]+"
+    r"|\w+--?>>\w+: [^;]+|(par|and|loop) [^:;]+|end",
+}
+"""The forms of a line that our diagrams use, by kind. Each was rendered once."""
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Every Mermaid text of the documents, with the page that shows it."""
+    for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
+        for block in re.findall(r"```mermaid\n(.*?)```", path.read_text("utf-8"), re.S):
+            yield str(path.relative_to(ROOT)), block
+
+
+def wrong_lines(block: str) -> list[str]:
+    """Lines of a Mermaid text that have none of the forms that we know to be rendered."""
+    kind = re.match(r"[\w-]+", block)
+    form = GRAMMAR.get(kind[0], "(?!)") if kind else "(?!)"
+    return [line for line in block.splitlines() if not re.fullmatch(form, line.strip())]
+
+
 def diagram(section: str, text: str = TEXT) -> str:
     """The Mermaid text below the heading ``section``."""
     return text.split(f"## {section}\n")[1].split("```mermaid\n")[1].split("```")[0]
@@ -80,3 +105,23 @@ def test_messages_and_participants_of_a_flow_exist(section: str) -> None:
     participants = set(re.findall(r"participant (\w+)", text))
     ends = {end for pair in re.findall(r"(\w)--?>>(\w)", text) for end in pair}
     assert ends == participants
+
+
+@pytest.mark.parametrize(("page", "block"), [*blocks()], ids=lambda each: each.splitlines()[0])
+def test_a_diagram_has_only_forms_that_were_rendered(page: str, block: str) -> None:
+    assert wrong_lines(block) == [], page
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "flowchart LR\n    a -> b\n",
+        'flowchart LR\n    a["x --> b\n',
+        "sequenceDiagram\n    A->>B\n",
+        "sequenceDiagram\n    Note over A; text\n",
+        "stateDiagram-v2\n    A --> B: one: two\n",
+        "graph LR\n",
+    ],
+)
+def test_a_line_of_another_form_is_seen(block: str) -> None:
+    assert wrong_lines(block)
