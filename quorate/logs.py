@@ -38,6 +38,7 @@ _GRAVE = (
     events.TruncationRefused,
     events.LeaderLost,
     events.ReplicaRegressed,
+    events.ObserverStranded,
     events.VoterDisqualified,
     events.CheckpointFailed,
 )

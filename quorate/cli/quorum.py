@@ -9,7 +9,7 @@ import click
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.connection import ask
 from quorate.cli.output import Result
-from quorate.cli.quorum_disqualified import advise, disqualified_voters
+from quorate.cli.quorum_disqualified import advise, disqualified_voters, stranded_observers
 from quorate.cli.quorum_may_stop import may_stop
 from quorate.cli.quorum_replay import advise_replay, find_stopped
 from quorate.cli.quorum_transfer import transfer_leader
@@ -47,7 +47,8 @@ def status(session: Session, any_node: bool) -> None:
 
     ``pending_change`` is the change of voters that the answering node has under way as leader,
     ``removed_voters`` whom its voter set does not let back in without ``add-voter --readmit``,
-    ``replay_stopped`` who cannot lead because it cannot apply a committed record.
+    ``replay_stopped`` who cannot lead because it cannot apply a committed record,
+    ``stranded_observers`` who is in a later epoch than the leader and cannot follow it.
     """
     answer, stopped = ask(session, lambda client: find_stopped(session, client, any_node=any_node))
     replay = [{"id": each, "reason": stopped[each]} for each in sorted(stopped)]
@@ -105,6 +106,7 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
             for each in answer.removed
         ],
         "current_observers": _members(answer.observers, addresses),
+        "stranded_observers": stranded_observers(answer),
         "answered_by": answer.node_id,
         "relay_low": answer.relay_low_offset if answer.HasField("relay_low_offset") else None,
         "is_relay_low_provisional": answer.is_relay_low_provisional,

@@ -1,4 +1,4 @@
-"""Voters whose disks never vote: how they are marked, and what to do about them."""
+"""Replicas that need somebody's help: how they are marked, and what to do about them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,29 @@ def disqualified_voters(answer: DescribeQuorumResponse) -> list[int]:
     return [voter.replica_id for voter in answer.voters if voter.is_disqualified]
 
 
+def stranded_observers(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
+    """Observers in a later epoch than the leader that answers, which they cannot follow."""
+    return [
+        {"id": each.replica_id, "epoch": each.epoch, "is_brought_back": each.is_brought_back}
+        for each in answer.replicas_ahead
+    ]
+
+
+def _advise_stranded(session: Session, answer: DescribeQuorumResponse) -> None:
+    for each in answer.replicas_ahead:
+        where = f"observer {each.replica_id} is in epoch {each.epoch} and cannot follow "
+        what = (
+            "the leader soon hands leadership over for it"
+            if each.is_brought_back
+            else "`quorum transfer-leader` begins the next epoch (docs/operations/recover.md, "
+            "Epoch-ahead)"
+        )
+        session.announce(f"{where}epoch {answer.leader_epoch}: {what}.")
+
+
 def advise(session: Session, answer: DescribeQuorumResponse) -> None:
     """Say what to do about each of them."""
+    _advise_stranded(session, answer)
     for voter in answer.voters:
         if voter.is_disqualified:
             directory = uuid_to_text(voter.directory_id)

@@ -43,6 +43,10 @@ class HealthChecks:
             waits = f": {node.why_not_bootstrapped}" if node.why_not_bootstrapped else ""
             if self._controller.fault is not None:
                 waits = "; where replay has stopped on every voter, as it has here, none will lead"
+            if node.epoch > 0 and not node.is_voter:  # docs/operations/recover.md, Epoch-ahead
+                waits = (
+                    "; an observer follows no leader of an earlier epoch (recover.md, Epoch-ahead)"
+                )
             return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()}){waits}"
         if node.role_name == "Resigned":
             return f"led epoch {node.epoch} and resigned; no new leader is known yet"

@@ -159,6 +159,7 @@ class ReplicaNode(LogFacts):
             node.chain.log_problem,
             self._check_quorum_ms,
             str(self._controller.fault or ""),
+            node.replicas_ahead(),
             self._clock.wall_ms() - self._clock.now_ms(),
         )
 

@@ -106,6 +106,15 @@ class AdminService:
             relay_low_offset=status.tree.subtree_low if status.tree.subtree_low >= 0 else None,
             is_relay_low_provisional=status.tree.is_low_provisional,
             replay_stopped=status.replay_stopped,
+            replicas_ahead=[
+                admin_pb2.ReplicaAhead(
+                    replica_id=each.key.id,
+                    directory_id=_known(each.key.directory_id),
+                    epoch=each.epoch,
+                    is_brought_back=each.is_brought_back,
+                )
+                for each in status.replicas_ahead
+            ],
         )
 
     async def _describe_features(

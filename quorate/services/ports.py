@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
+from quorum.core.leadership.epoch_catch_up import AheadView
 from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
@@ -62,6 +63,8 @@ class QuorumStatus:
     """Check-quorum timeout of this node as leader, in ms; 0 when not known."""
     replay_stopped: str = ""
     """Why this node applies no further committed record; empty while it does."""
+    replicas_ahead: tuple[AheadView, ...] = ()
+    """Observers that cannot follow this leader, being in a later epoch; elsewhere none."""
     wall_shift_ms: int = 0
     """Added to times of the core, which are monotonic, it gives milliseconds since 1970."""
 

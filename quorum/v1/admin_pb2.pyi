@@ -98,7 +98,7 @@ class ObserverLink(_message.Message):
     def __init__(self, observer_id: _Optional[int] = ..., fetches_from: _Optional[int] = ...) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "divergence_resolution", "check_quorum_ms", "relay_low_offset", "is_relay_low_provisional", "replay_stopped")
+    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "divergence_resolution", "check_quorum_ms", "relay_low_offset", "is_relay_low_provisional", "replay_stopped", "replicas_ahead")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -122,6 +122,7 @@ class DescribeQuorumResponse(_message.Message):
     RELAY_LOW_OFFSET_FIELD_NUMBER: _ClassVar[int]
     IS_RELAY_LOW_PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
     REPLAY_STOPPED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_AHEAD_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     leader_id: int
     leader_epoch: int
@@ -145,7 +146,20 @@ class DescribeQuorumResponse(_message.Message):
     relay_low_offset: int
     is_relay_low_provisional: bool
     replay_stopped: str
-    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., divergence_resolution: _Optional[str] = ..., check_quorum_ms: _Optional[int] = ..., relay_low_offset: _Optional[int] = ..., is_relay_low_provisional: bool = ..., replay_stopped: _Optional[str] = ...) -> None: ...
+    replicas_ahead: _containers.RepeatedCompositeFieldContainer[ReplicaAhead]
+    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., divergence_resolution: _Optional[str] = ..., check_quorum_ms: _Optional[int] = ..., relay_low_offset: _Optional[int] = ..., is_relay_low_provisional: bool = ..., replay_stopped: _Optional[str] = ..., replicas_ahead: _Optional[_Iterable[_Union[ReplicaAhead, _Mapping]]] = ...) -> None: ...
+
+class ReplicaAhead(_message.Message):
+    __slots__ = ("replica_id", "directory_id", "epoch", "is_brought_back")
+    REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    IS_BROUGHT_BACK_FIELD_NUMBER: _ClassVar[int]
+    replica_id: int
+    directory_id: bytes
+    epoch: int
+    is_brought_back: bool
+    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., epoch: _Optional[int] = ..., is_brought_back: bool = ...) -> None: ...
 
 class RemovedVoter(_message.Message):
     __slots__ = ("node_id", "directory_id")

@@ -150,6 +150,7 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
     leader.granting = ()
     leader.contacted.clear()
     leader.uncommitted.clear()
+    leader.ahead.clear()
     leader.uncommitted_bytes = 0
     leader.upkeep_due_ms = NEVER_MS
     # Its majority has been silent for a fetch timeout, and check quorum is not due yet. A leader

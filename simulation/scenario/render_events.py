@@ -23,6 +23,7 @@ from quorum.core.contract.events import (
     LogQuarantined,
     LogStartAdvanced,
     MessageIgnored,
+    ObserverStranded,
     ProcessPaused,
     QuorumBootstrapped,
     RecordsAppended,
@@ -81,6 +82,8 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
                 f"replica {event.replica.id} fetched {event.fetch_offset} "
                 f"after acknowledging {event.acknowledged}"
             )
+        case ObserverStranded():
+            return _stranded_line(event)
         case CampaignRefused():
             return f"may not stand in epoch {event.epoch}: {_why(event)}"
         case VoteFloorReached():
@@ -100,10 +103,8 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
             | VotesNoMore()
         ):
             return _voter_line(event)
-        case TransferStarted():
-            return f"hands over to {event.target.id}: writes wait at {event.end_offset}"
-        case TransferEnded():
-            return f"transfer to {event.target.id} ends: {event.outcome} {event.detail}".rstrip()
+        case TransferStarted() | TransferEnded():
+            return _transfer_line(event)
         case ProcessPaused() | DiskStalled() | DiskRecovered():
             return _process_pause_line(event)
         case (
@@ -125,6 +126,20 @@ def _why(
     if isinstance(event, RoleChanged):
         return event.reason if event.peer < 0 else f"{event.reason} of {event.peer}"
     return f"{event.reason} ({event.detail})" if event.detail else f"{event.reason}"
+
+
+def _stranded_line(event: ObserverStranded) -> str:
+    proven = "" if event.is_proven else ", unproven"
+    where = f"observer {event.replica.id} in epoch {event.epoch}"
+    return f"{where} cannot follow epoch {event.leader_epoch}{proven}"
+
+
+def _transfer_line(event: TransferStarted | TransferEnded) -> str:
+    if isinstance(event, TransferEnded):
+        return f"transfer to {event.target.id} ends: {event.outcome} {event.detail}".rstrip()
+    observer = event.observer
+    sake = "" if observer is None else f", for observer {observer.id}"
+    return f"hands over to {event.target.id}: writes wait at {event.end_offset}{sake}"
 
 
 def _bootstrap_line(event: BootstrapVotersAgreed | QuorumBootstrapped | VoterDisqualified) -> str:

@@ -208,6 +208,16 @@ class ReplicaRegressed:
 
 
 @value
+class ObserverStranded:
+    """An observer in a later epoch asked this leader, which it may not follow (ADR 44)."""
+
+    replica: ReplicaKey
+    epoch: int
+    leader_epoch: int
+    is_proven: bool
+
+
+@value
 class CampaignRefused:
     """The election timer expired but this node may not campaign, for ``reason``."""
 
@@ -231,6 +241,8 @@ class TransferStarted:
     target: ReplicaKey
     epoch: int
     end_offset: int
+    observer: ReplicaKey | None = None
+    """The stranded observer that the next epoch is for; None for a transfer that was asked for."""
 
 
 @value
@@ -358,43 +370,13 @@ class CheckpointFailed:
 
 
 Event: TypeAlias = (
-    RoleChanged
-    | VoteDecided
-    | FetchClassified
-    | RequestRefused
-    | MessageIgnored
-    | RecordsAppended
-    | LogDiverged
-    | WatermarkMoved
-    | DownloadStarted
-    | ChunkReceived
-    | DownloadEnded
-    | LogStartAdvanced
-    | LeaderLost
-    | VoterSetChanged
-    | VoterChangeStarted
-    | VoterChangeEnded
-    | SelfRegistrationAsked
-    | SelfRegistrationAnswered
-    | VotesNoMore
-    | TruncationRefused
-    | ReplicaRegressed
-    | CampaignRefused
-    | VoteFloorReached
-    | TransferStarted
-    | TransferEnded
-    | ProcessPaused
-    | DiskStalled
-    | DiskRecovered
-    | DigestDiffers
-    | DigestNotComparable
-    | DivergenceResolutionStarted
-    | DivergenceResolutionEnded
-    | DamageSuspected
-    | LogQuarantined
-    | UpstreamChanged
-    | BootstrapVotersAgreed
-    | QuorumBootstrapped
-    | VoterDisqualified
-    | CheckpointFailed
-)
+    RoleChanged | VoteDecided | FetchClassified | RequestRefused | MessageIgnored | RecordsAppended
+    | LogDiverged | WatermarkMoved | DownloadStarted | ChunkReceived | DownloadEnded |
+    LogStartAdvanced | LeaderLost | VoterSetChanged | VoterChangeStarted | VoterChangeEnded |
+    SelfRegistrationAsked | SelfRegistrationAnswered | VotesNoMore | TruncationRefused |
+    ReplicaRegressed | ObserverStranded | CampaignRefused | VoteFloorReached | TransferStarted |
+    TransferEnded | ProcessPaused | DiskStalled | DiskRecovered | DigestDiffers |
+    DigestNotComparable | DivergenceResolutionStarted | DivergenceResolutionEnded | DamageSuspected
+    | LogQuarantined | UpstreamChanged | BootstrapVotersAgreed | QuorumBootstrapped |
+    VoterDisqualified | CheckpointFailed
+)  # fmt: skip

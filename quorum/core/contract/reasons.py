@@ -45,6 +45,8 @@ class RoleChangeReason(StrEnum):
     REMOVED = "removed"
     """The leader removed itself from the voters."""
     SHUT_DOWN = "shut-down"
+    OBSERVER_STRANDED = "observer-stranded"
+    """An observer in a later epoch needs the next one, and there is no other voter."""
     RESIGNATION_REQUESTED = "resignation-requested"
     """The state machine asked its leader to resign: an epoch's first records do not replay."""
     REPLAY_STOPPED = "replay-stopped"

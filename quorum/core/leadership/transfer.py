@@ -31,7 +31,7 @@ from quorum.core.state.replica_table import preferred_successors
 from quorum.core.state.roles import Leader, Transfer
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, NodeId
+from quorum.types import NO_NODE, NodeId, ReplicaKey
 
 
 def begin(core: CoreState, asked: TransferLeadership) -> None:
@@ -69,14 +69,30 @@ def transfer_leadership(core: CoreState, leader: Leader) -> None:
     _start(core, leader, target, NO_TOKEN)
 
 
-def _start(core: CoreState, leader: Leader, target: ReplicaProgress, token: int) -> None:
+def begin_for_observer(core: CoreState, leader: Leader, observer: ReplicaKey) -> None:
+    """Begin to hand leadership to whom it can, for the sake of the next epoch; nobody is answered.
+
+    Nothing happens while no other voter could take over.
+    """
+    target = _target(core, leader, NO_NODE)
+    if not isinstance(target, str):
+        _start(core, leader, target, NO_TOKEN, observer)
+
+
+def _start(
+    core: CoreState,
+    leader: Leader,
+    target: ReplicaProgress,
+    token: int,
+    observer: ReplicaKey | None = None,
+) -> None:
     leader.transfer = Transfer(
         target.key,
         token,
         core.now_ms + core.config.transfer_timeout_ms,
         PeerRequest(target.key.id, Purpose.TRANSFER),
     )
-    core.event(TransferStarted(target.key, core.epoch, core.log.end_offset))
+    core.event(TransferStarted(target.key, core.epoch, core.log.end_offset, observer))
     poll(core, leader)
 
 

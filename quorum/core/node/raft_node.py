@@ -20,7 +20,7 @@ from quorum.core.contract.output import Output
 from quorum.core.election import bootstrapping, campaign
 from quorum.core.following import fetching, snapshot_install
 from quorum.core.integrity import divergence_resolution
-from quorum.core.leadership import leadership_term, resignation, transfer
+from quorum.core.leadership import epoch_catch_up, leadership_term, resignation, transfer
 from quorum.core.liveness import disk_stall, process_pause
 from quorum.core.liveness.freshness import freshness
 from quorum.core.membership import self_registration, voter_changes
@@ -319,6 +319,10 @@ class RaftNode:
         """Return the replicas for describe-quorum, on the leader; empty on all other nodes."""
         return replica_views(self._core)
 
+    def replicas_ahead(self) -> tuple[epoch_catch_up.AheadView, ...]:
+        """Observers that cannot follow this leader, being in a later epoch; elsewhere none."""
+        return epoch_catch_up.ahead_views(self._core)
+
     def tree(self) -> TreeView:
         """Return the upstream of this node and the observers below it."""
         return tree_view(self._core)
@@ -370,6 +374,7 @@ class RaftNode:
             case Leader():
                 leadership_term.poll_leader(core, role)
                 if core.role is role:
+                    epoch_catch_up.poll(core, role)
                     transfer.poll(core, role)
             case Follower():
                 snapshot_install.install_if_ready(core)

@@ -28,6 +28,7 @@ from quorum.core.replication.fetch_answers import (
 )
 from quorum.core.replication.read_confirmation import note_echo
 from quorum.core.replication.serving_order import may_gather
+from quorum.core.replication.stranded_observers import note_ahead
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import HeldFetch
 from quorum.core.state.replica_progress import ReplicaProgress
@@ -44,6 +45,9 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
     error = refusal_of_fetch(
         core, request, serves=isinstance(leader, Leader) and leader.established
     )
+    is_ahead = error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    if is_ahead and isinstance(leader, Leader) and leader.established:
+        note_ahead(core, leader, request)
     if error is not None or not isinstance(leader, Leader):
         refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return

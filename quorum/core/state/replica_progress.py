@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from quorum.core.messages.fetch_messages import Subtree
 from quorum.core.state.peer_requests import PeerRequest, Purpose
-from quorum.types import ReplicaKey, VersionRange
+from quorum.types import Epoch, ReplicaKey, VersionRange
 
 VERSIONS_KNOWN_MS = 60_000
 """How long a voter's reported versions are trusted; then the leader asks again."""
@@ -97,6 +97,19 @@ class ReplicaProgress:
         end = self.end_offset if self.proven_end < 0 else min(self.end_offset, self.proven_end)
         own = max(end, self.download_end)
         return own if self.subtree is None else min(own, self.subtree.low)
+
+
+@dataclass(slots=True)
+class Ahead:
+    """An observer that asks a leader in a later epoch. Times are monotonic milliseconds."""
+
+    key: ReplicaKey
+    epoch: Epoch
+    since_ms: int
+    """When this leader first refused it, or refused a proven Fetch of it."""
+    last_ms: int
+    is_proven: bool
+    """Whether its Fetch certainly came from this replica (ADR 52)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
 from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.pending_change import PendingChange
 from quorum.core.state.read_rounds import ReadRounds
-from quorum.core.state.replica_progress import ReplicaProgress
+from quorum.core.state.replica_progress import Ahead, ReplicaProgress
 from quorum.types import NodeId, ReplicaKey, VersionRange
 
 
@@ -110,6 +110,10 @@ class Leader:
     transfer: Transfer | None = None
     asked_to_campaign: ReplicaKey | None = None
     """The voter that was last asked to take over; it campaigns in the next epoch, perhaps late."""
+    ahead: dict[ReplicaKey, Ahead] = field(default_factory=dict)
+    """Observers that ask in a later epoch, and so cannot follow this leader."""
+    catch_up_due_ms: int = 0
+    """Before this time leadership moves for none of them."""
     change: PendingChange | None = None
     """The change of the voter set under way (853)."""
     membership_due_ms: int = NEVER_MS

@@ -218,6 +218,24 @@ def test_a_disqualified_voter_is_marked_and_the_way_back_told(
     assert "--no-initial-voters" in said
 
 
+def test_an_observer_in_a_later_epoch_is_named_with_what_ends_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The command is only shown where the leader does not act by itself."""
+    answer = quorum(replica(1, 90), replica(2, 90))
+    answer.replicas_ahead.add(replica_id=9, epoch=5, is_brought_back=True)
+    assert status_fields(answer)["stranded_observers"] == [
+        {"id": 9, "epoch": 5, "is_brought_back": True}
+    ]
+    advise(Session(), answer)
+    said = capsys.readouterr().err
+    assert "observer 9 is in epoch 5 and cannot follow epoch 3: the leader soon hands" in said
+    assert "transfer-leader" not in said
+    answer.replicas_ahead[0].is_brought_back = False
+    advise(Session(), answer)
+    assert "`quorum transfer-leader`" in capsys.readouterr().err
+
+
 def test_voters_that_cannot_replay_are_named_and_all_of_them_plainly(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from quorate.client import Client
+from quorum.core.leadership.epoch_catch_up import AheadView
 from quorum.core.messages.fetch_messages import Subtree
 from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
@@ -41,6 +42,7 @@ def test_the_views_of_the_core_are_what_the_answer_shows():
             replicas=(ReplicaView(ReplicaKey(1), True, 70, 90, 95, is_disqualified=True), relay),
             tree=TreeView((ReplicaKey(8),), (), 3, True),
             pending_change=pending,
+            replicas_ahead=(AheadView(ReplicaKey(7), 4, True),),
             wall_shift_ms=1000,
         )
         found = await client.describe_quorum()
@@ -54,6 +56,8 @@ def test_the_views_of_the_core_are_what_the_answer_shows():
         assert (list(found.relay_path), found.relay_low_offset) == ([8], 3)
         assert found.is_relay_low_provisional
         assert found.pending_change == "add node 4, written at 77"
+        (ahead,) = found.replicas_ahead
+        assert (ahead.replica_id, ahead.epoch, ahead.is_brought_back) == (7, 4, True)
 
     with_client(scenario)
 
