@@ -8,7 +8,7 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import FetchClassified, ReplicaRegressed
-from quorum.core.contract.local_events import SnapshotCreated
+from quorum.core.contract.local_events import SnapshotCreated, TransferLeadership
 from quorum.core.messages.fetch_messages import FetchRequest, Subtree
 from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.timers import Timer
@@ -204,3 +204,46 @@ def test_an_acknowledgement_waits_for_all_that_it_names_and_its_time_begins_then
     cluster.advance(cluster.config.request_timeout_ms + 100)
     assert cluster[2].timers_fired[Timer.REQUEST_TIMEOUT, Purpose.FETCH] == 0
     assert len(cluster.sent_by(2, FetchRequest)) == before
+
+
+def test_what_is_committed_no_longer_counts_against_the_bound_of_uncommitted_bytes() -> None:
+    """Method: three records of one byte; two voters acknowledge one of them after the other."""
+    cluster = LoneLeader(config=QuorumConfig(uncommitted_bytes_max=3))
+    cluster.slow_disks.add(1)
+    start = cluster[1].log_end_offset
+    for _ in range(3):
+        cluster.propose(1)
+    assert cluster[1].uncommitted_bytes == 3
+    with pytest.raises(QuorumUsageError, match="3 uncommitted bytes"):
+        cluster.propose(1)
+    for done in (1, 2, 3):
+        cluster.fetch(2, start + done)
+        assert cluster[1].uncommitted_bytes == 4 - done
+        cluster.fetch(3, start + done)
+        assert cluster[1].uncommitted_bytes == 3 - done
+
+
+def test_a_leader_that_hands_over_takes_no_writes() -> None:
+    cluster = LoneLeader()
+    cluster.report(TransferLeadership(7, 2))
+    with pytest.raises(QuorumUsageError, match="may not write"):
+        cluster.propose(1)
+
+
+def test_who_waits_hears_of_a_commit_within_the_delay_and_at_once_without_one() -> None:
+    """Method: a voter acknowledges and waits; then the leader's own disk makes it a majority."""
+    for delay_ms in (0, 7):
+        cluster = LoneLeader(
+            config=QuorumConfig(append_delay_ms=0, high_watermark_delay_ms=delay_ms)
+        )
+        cluster.slow_disks.add(1)
+        cluster.propose(1)
+        cluster.fetch(2)
+        before, fired = len(cluster.sent), cluster.fired(Timer.WATERMARK_DELAY)
+        cluster.persist(1)
+        assert cluster[1].high_watermark == cluster[1].log_end_offset
+        told = [to for _, to, _ in cluster.sent[before:]]
+        assert told == ([] if delay_ms else [2])
+        assert cluster.fired(Timer.WATERMARK_DELAY) == fired
+        if delay_ms:
+            assert cluster.members[1].deadline_ms == cluster.now_ms + delay_ms

@@ -17,18 +17,20 @@ from quorum.core.messages.fetch_messages import (
     ReceivedFetchRequest,
     Subtree,
 )
+from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.core.messages.snapshot_messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     ServeChunk,
 )
+from quorum.core.state.timers import Timer
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ErrorCode
-from quorum.types import NodeId, OffsetAndEpoch
+from quorum.types import EpochStart, NodeId, OffsetAndEpoch
 from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CLUSTER, CoreCluster, Member
-from tests.support.core_disk import disk_with, key
-from tests.support.relay_node import WAIT_MS, RelayNode
+from tests.support.core_disk import disk_with, key, voter
+from tests.support.relay_node import WAIT_MS, RelayNode, answers
 from tests.support.wire_node import WireNode
 
 SHORT = QuorumConfig(observer_session_ms=3_000)
@@ -42,8 +44,8 @@ def trimmed() -> Disk:
     )
 
 
-def errors(answers: list[tuple[int, FetchResponse]]) -> list[ErrorCode]:
-    return [answer.error for _, answer in answers]
+def errors(given: list[tuple[int, FetchResponse]]) -> list[ErrorCode]:
+    return [answer.error for _, answer in given]
 
 
 def ask_chunk(relay: RelayNode, **fields: Any) -> FetchSnapshotResponse | ServeChunk:
@@ -97,8 +99,8 @@ def test_a_relay_without_a_leader_serves_nobody() -> None:
     """Method: a fresh one, asked in the epoch before the first, just after its start."""
     relay = RelayNode(disk=Disk(), now_ms=0, hears=False)
     assert relay.node.epoch == 0
-    answers = relay.ask(epoch=0, fetch_offset=0, last_fetched_epoch=0, high_watermark=0)
-    assert errors(answers) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    given = relay.ask(epoch=0, fetch_offset=0, last_fetched_epoch=0, high_watermark=0)
+    assert errors(given) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
 def test_a_relay_whose_leader_has_not_answered_in_this_epoch_serves_nobody() -> None:
@@ -214,3 +216,77 @@ def test_what_an_observer_reports_of_those_below_it_is_reported_on() -> None:
     (view,) = relay.node.tree().downstream
     assert view.subtree == Subtree(1, 2, ((20, 8), (21, 20)))
     assert relay.node.tree().subtree_low == 1 or relay.node.tree().is_low_provisional
+
+
+def fired(relay: RelayNode) -> dict[Timer, int]:
+    """Timers of relays, as often as they have fired."""
+    of_relays = (Timer.RELAY_AGE, Timer.RELAY_UPKEEP, Timer.OBSERVER_SESSION)
+    return {each: relay.node.timers_fired[each] for each in of_relays}
+
+
+def test_who_waits_is_refused_when_the_relay_becomes_a_voter() -> None:
+    relay = RelayNode()
+    assert relay.ask() == []
+    record = VotersAt(4, (voter(1), voter(2), voter(7)))
+    records: Any = ReceivedRecords(4, 5, (EpochStart(1, 4),), (record,), b"")
+    answer = FetchResponse(
+        relay.fetch.request_id, ErrorCode.NONE, 1, 1, 3, records=records, contact_age_ms=0
+    )
+    output = relay.node.receive(relay.now_ms, 1, answer)
+    assert relay.node.is_voter
+    assert [answer.error for _, answer in answers(output)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert fired(relay)[Timer.RELAY_AGE] == 0
+
+
+def test_who_waits_is_told_that_its_epoch_is_over() -> None:
+    relay = RelayNode()
+    assert relay.ask() == []
+    newer = FetchResponse(relay.fetch.request_id, ErrorCode.FENCED_LEADER_EPOCH, 2, 2)
+    output = relay.node.receive(relay.now_ms, 1, newer)
+    assert relay.node.epoch == 2
+    assert [answer.error for _, answer in answers(output)] == [ErrorCode.FENCED_LEADER_EPOCH]
+
+
+def test_a_relay_wakes_for_those_who_wait_when_its_leader_has_been_silent_for_too_long() -> None:
+    config = QuorumConfig(relay_age_max_ms=300)
+    relay = RelayNode(config=config)
+    confirmed_ms = relay.now_ms
+    relay.now_ms += 200
+    asked = FetchRequest(1, CLUSTER, key(8), 1, 3, 1, high_watermark=3, max_wait_ms=WAIT_MS)
+    output = relay.node.receive(relay.now_ms, 8, asked)
+    assert output.next_deadline_ms == confirmed_ms + config.relay_age_max_ms + 1
+    assert fired(relay)[Timer.RELAY_AGE] == 0
+    assert relay.after(100) == []
+    assert errors(relay.after(1)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert fired(relay)[Timer.RELAY_AGE] == 1
+
+
+def test_upkeep_is_for_those_below_and_forgets_them_once() -> None:
+    """Method: a relay without observers; one whose only observer falls silent."""
+    relay = RelayNode(config=SHORT)
+    for _ in range(3):
+        relay.after(1_000)
+        relay.hear(3)
+    assert set(fired(relay).values()) == {0}
+    relay.ask(fetch_offset=1)
+    assert relay.node.tree().subtree_low == 1
+    relay.ask(2, fetch_offset=3)
+    assert relay.node.tree().subtree_low == 1, "it is counted anew with the next upkeep"
+    relay.after(1_000)
+    assert relay.node.tree().subtree_low == 3
+    assert fired(relay)[Timer.RELAY_UPKEEP] == 1
+    relay.hear(3)
+    for _ in range(5):
+        relay.after(1_000)
+        relay.hear(3)
+    assert relay.node.tree().subtree_low == -1
+    assert fired(relay)[Timer.OBSERVER_SESSION] == 1
+
+
+def test_who_waits_is_refused_if_the_relay_has_come_to_fetch_through_it() -> None:
+    """Goal: no loop of relays. Method: the next answer from above names the one that waits."""
+    relay = RelayNode(path=(key(6),))
+    assert relay.ask() == []
+    relay.path = (key(8),)
+    relay.hear(3)
+    assert errors(relay.after(WAIT_MS)) == [ErrorCode.INELIGIBLE_REPLICA]
