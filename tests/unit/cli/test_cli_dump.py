@@ -274,7 +274,7 @@ def test_a_directory_of_ours_is_not_read_a_second_time(
 ) -> None:
     """Beside a high watermark nothing is said of epochs; without one the same log is warned of."""
     segment(tmp_path)
-    assert "with no leader change" in dumped(capsys, str(tmp_path))[2]
+    assert "without a leader change" in dumped(capsys, str(tmp_path))[2]
 
     def reads(_: Path) -> ReadOnlyLog:
         raise AssertionError("the whole log is read again")

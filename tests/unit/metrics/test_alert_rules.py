@@ -103,6 +103,7 @@ CASES = (
             )
         },
     ),
+    Case("QuorateObserverStranded", {node("quorate_raft_observers_stranded", 1): steps(0, 1)}),
     Case(
         "QuorateNotApplying",
         {

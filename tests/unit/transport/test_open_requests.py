@@ -116,7 +116,7 @@ def test_the_memory_of_the_rate_limited_log_is_bounded(monkeypatch: pytest.Monke
     rate_limited_log = RateLimitedLog(logging.getLogger("test-complaints"))
     for number in range(1000):
         rate_limited_log.warn("stranger", f"problem {number}", 0.0)
-    assert len(rate_limited_log._said) <= 10
+    assert len(rate_limited_log._logged) <= 10
 
 
 @pytest.mark.parametrize("reason", ["a request", "a voter that calls"])

@@ -41,8 +41,8 @@ THEIRS = Hello(CLUSTER, key(2), b"digest", process_id=b"theirs")
             replace(THEIRS, frame_version_min=0, frame_version_max=0),
             ["frame versions 0 to 0"],
         ),
-        (replace(THEIRS, process_id=b""), ["peer 2", "which process"]),
-        (replace(THEIRS, key=ReplicaKey(2)), ["peer 2", "which disk"]),
+        (replace(THEIRS, process_id=b""), ["peer 2", "its process"]),
+        (replace(THEIRS, key=ReplicaKey(2)), ["peer 2", "its disk"]),
     ],
 )
 def test_what_differs_is_said_with_both_values(theirs: Hello, words: list[str]) -> None:
