@@ -8,6 +8,7 @@ notice it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -84,6 +85,13 @@ def _survivors(rows: Path) -> list[tuple[str, str]]:
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--first-stage", is_flag=True, help="Neither explorer nor simulator.")
 @click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    default=math.inf,
+    metavar="SECONDS",
+    help="Processor time of the first stage, by mutant. What it does not kill in it survives.",
+)
+@click.option(
     "--tests", multiple=True, metavar="PATH", help="In place of all tests of the first stage."
 )
 @click.option("-o", "output", type=click.Choice(("text", "json")), default="text")
@@ -100,6 +108,7 @@ def main(
     seed: int,
     jobs: int,
     first_stage: bool,
+    budget: float,
     tests: tuple[str, ...],
     output: str,
     again: Path | None,
@@ -116,6 +125,7 @@ def main(
             "seed": seed,
             "jobs": jobs,
             "first_stage": first_stage,
+            "budget": budget,
             "tests": tests,
             "only": [] if again is None else _survivors(again),
         },

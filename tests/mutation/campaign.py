@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import random
 import resource
@@ -69,6 +70,8 @@ class Order:
     """Functions and changes; empty for all."""
     first_stage: bool = False
     """Whether to run neither explorer nor simulator."""
+    budget: float = math.inf
+    """Processor seconds of the first stage, by mutant."""
     tests: tuple[str, ...] = TESTS
     """Files and folders of the first stage."""
 
@@ -316,18 +319,21 @@ class Campaign:
             if not functions.replace(mutant.path, replaced_code(mutant)):
                 os.write(writer, b"error\n")
                 os._exit(0)
-            simulated_from = 0.0
+            began, simulated_from, is_unfinished = time.process_time(), 0.0, False
             for name in names:
                 if _is_simulated(name):
                     simulated_from = simulated_from or time.process_time()
                     if time.process_time() - simulated_from >= SIMULATED_CPU_SECONDS:
                         break
+                elif time.process_time() - began >= self._order.budget:
+                    is_unfinished = True
+                    continue
                 os.write(writer, f"{name}\n".encode())
                 signal.setitimer(signal.ITIMER_PROF, self._limit(name))
                 if _fails(self._items[name]):
                     os.write(writer, b"killed\n")
                     os._exit(0)
-            os.write(writer, b"survived\n")
+            os.write(writer, b"unfinished\n" if is_unfinished else b"survived\n")
             os._exit(0)
         finally:
             os._exit(1)

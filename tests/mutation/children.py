@@ -65,14 +65,15 @@ def ended(running: Sequence[Child]) -> list[Child]:
 def outcome(told: Sequence[str], wait_status: int, *, timed_out: bool) -> tuple[str, str]:
     """Return the status of a mutant and the test that decided, from what its process left.
 
-    ``timeout``: a test used up its processor time. ``unknown``: only the clock ran out, or the
+    ``timeout``: a test used up its processor time. ``unfinished``: no test failed within the budget
+    of the first stage. ``unknown``: only the clock ran out, or the
     process was killed from outside. ``error``: not one test was begun.
     """
     lines = [each for each in told if each]
     if not lines:
         return "error", ""
     last = lines[-1]
-    if last in ("killed", "survived", "error"):
+    if last in ("killed", "survived", "unfinished", "error"):
         return last, lines[-2] if len(lines) > 1 else ""
     if timed_out:
         return "unknown", last

@@ -95,6 +95,31 @@ def test_a_mutant_that_nothing_notices_survives(campaign: Campaign) -> None:
     assert [(row["status"], row["tests"]) for row in campaign.rows] == [("survived", 1)]
 
 
+@pytest.mark.parametrize(
+    ("budget", "names", "status"),
+    [
+        (0.0, ["fails"], "unfinished"),
+        (0.0, ["passes"], "unfinished"),
+        (60.0, ["fails"], "killed"),
+        (60.0, ["passes"], "survived"),
+    ],
+)
+def test_a_mutant_whose_budget_has_ended_is_not_killed(
+    campaign: Campaign, budget: float, names: list[str], status: str
+) -> None:
+    """Goal: the killed share of a run with a budget is a lower bound."""
+    campaign._order = replace(campaign._order, budget=budget)
+    assert not run(campaign, names)
+    assert [row["status"] for row in campaign.rows] == [status]
+
+
+def test_the_simulator_comes_after_the_budget(campaign: Campaign) -> None:
+    campaign._order = replace(campaign._order, budget=0.0)
+    for behaviour in ("fails", "passes"):
+        assert not run(campaign, with_seed(campaign, behaviour))
+    assert [row["status"] for row in campaign.rows] == ["killed", "unfinished"]
+
+
 def test_a_mutant_that_is_not_in_place_is_no_mutant(campaign: Campaign) -> None:
     assert not run(campaign, ["fails"], replaced=0)
     assert [row["status"] for row in campaign.rows] == ["error"]

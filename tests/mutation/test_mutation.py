@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import time
 from pathlib import Path
@@ -119,6 +120,7 @@ def test_functions_that_others_hold_get_the_mutants_code(file: Path) -> None:
     [
         (["a", "b", "killed"], 0, False, ("killed", "b")),
         (["a", "survived"], 0, False, ("survived", "a")),
+        (["a", "unfinished"], 0, False, ("unfinished", "a")),
         # Processor time is up: the mutant did not end.
         (["a", "b"], int(signal.SIGPROF), False, ("timeout", "b")),
         (["a"], int(signal.SIGSEGV), False, ("crashed", "a")),
@@ -137,7 +139,7 @@ def test_only_tests_and_processor_time_kill(
     assert outcome(told, wait_status, timed_out=timed_out) == expected
 
 
-@pytest.mark.parametrize("status", ["survived", "no tests", "unknown", "error"])
+@pytest.mark.parametrize("status", ["survived", "unfinished", "no tests", "unknown", "error"])
 def test_what_is_not_known_to_be_killed_counts_as_a_survivor(status: str) -> None:
     found = report([KILLED, {**SURVIVED, "status": status}], frozenset())
     assert (found.killed, len(found.without_a_reason)) == (1, 1)
@@ -178,6 +180,18 @@ def test_only_survivors_are_run_again(tmp_path: Path, monkeypatch: pytest.Monkey
     ended = CliRunner().invoke(command.main, ["--again", str(rows)])
     assert ended.exit_code == 0, ended.output
     assert orders[0]["only"] == [("election.grant", CHANGE)]
+
+
+@pytest.mark.parametrize(("arguments", "budget"), [((), math.inf), (("--budget", "4"), 4.0)])
+def test_a_budget_is_part_of_the_order(
+    arguments: tuple[str, ...], budget: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = []
+    came_to = {"rows": [KILLED], "made": 1, "seconds": 1.0, "cpu_seconds": 1.0}
+    monkeypatch.setattr(command, "run", lambda order, rows: orders.append(order) or came_to)
+    ended = CliRunner().invoke(command.main, [*arguments])
+    assert ended.exit_code == 0, ended.output
+    assert json.loads(json.dumps(orders[0]))["budget"] == budget
 
 
 def test_shares_are_given_by_module_with_their_confidence() -> None:
