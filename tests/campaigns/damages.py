@@ -23,7 +23,7 @@ from quorate.client.queries import LINEARIZABLE
 from quorate.demo.local_cluster import ClusterError, LocalNode
 from quorum.v1 import commands_pb2 as wire
 from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, files_of, write
-from tests.campaigns.harm_judge import Outcome, Start, evaluated
+from tests.campaigns.harm_judge import Outcome, Start, evaluated, images_differ, lost_writes
 from tests.campaigns.report import Report, Say
 from tests.integration.processes import Processes
 
@@ -48,6 +48,8 @@ VALUE_BYTES = 120
 LEADER_SHARE = 0.25
 NOTICE_SECONDS = 1.5
 STARTS_MAX = 4
+WHOLE_MIN = 100
+"""From so many damages on a run has to show every manner and every outcome."""
 READY_SECONDS = 60.0
 RESOURCE = wire.CONFIG_RESOURCE_TYPE_CLIENT_METRICS
 
@@ -239,9 +241,7 @@ class DamagesCampaign:
             await asyncio.sleep(0.05)
         else:
             self._problems.append(f"{label}: the nodes do not come level: {seen}")
-        if len({digest for _, digest in seen.values()}) > 1 and (
-            len({at for at, _ in seen.values()}) == 1
-        ):
+        if images_differ(seen):
             self._problems.append(f"{label}: the images differ: {seen}")
         for node in victims:
             if node.is_running:
@@ -261,8 +261,7 @@ class DamagesCampaign:
             each.resource.name: {entry.name: entry.value for entry in each.entries}.get("metrics")
             for each in answer.resources
         }
-        lost = [name for name, value in self._written.items() if served.get(name) != value]
-        if lost:
+        if lost := lost_writes(self._written, served):
             self._problems.append(f"{label}: {len(lost)} acknowledged writes are lost: {lost[:5]}")
 
     async def _write(self, client: Client, count: int) -> None:
@@ -298,15 +297,22 @@ class DamagesCampaign:
         for outcome in Outcome:
             figures[outcome.value] = sum(tally.outcomes[each["damage"], outcome] for each in rows)  # type: ignore[index]
         figures |= {f"damaged: {kind}": count for kind, count in sorted(tally.kinds.items())}
-        shortfalls = []
-        if total < self._wanted:
-            shortfalls.append(f"{total} damages, {self._wanted} were asked for")
-        if total >= 100:
-            shortfalls += [f"no {row['damage']}" for row in rows if not any(
-                row[route] for route in WAYS)]  # fmt: skip
-            shortfalls += [f"nothing {each.value}" for each in Outcome if not figures[each.value]]
         name = "damages" if self._victims == 1 else f"damages of {self._victims} nodes at once"
-        return Report(name, self._seed, seconds, figures, rows, self._problems, shortfalls)
+        found = shortfalls(tally, self._wanted)
+        return Report(name, self._seed, seconds, figures, rows, self._problems, found)
+
+
+def shortfalls(tally: Tally, wanted: int) -> list[str]:
+    """What a run lacks: damages, and in a whole run a manner or an outcome that did not occur."""
+    total = tally.counts.total()
+    found = [] if total >= wanted else [f"{total} damages, {wanted} were asked for"]
+    if total < WHOLE_MIN:
+        return found
+    manners = {manner for manner, _ in tally.counts}
+    outcomes = {outcome for _, outcome in tally.outcomes}
+    found += [f"no {each}" for each in (*MANNERS, *TOGETHER) if each not in manners]
+    found += [f"nothing {each.value}" for each in Outcome if each not in outcomes]
+    return found
 
 
 def _content(path: Path) -> bytes | None:

@@ -138,3 +138,14 @@ def _unreported(harm: Harm, start: Start) -> str:
         # A name that was made up: a later segment may begin there.
         return ""
     return "it is whole again without a word"
+
+
+def lost_writes(written: Mapping[str, str], served: Mapping[str, str | None]) -> list[str]:
+    """The names whose last acknowledged value a node does not serve."""
+    return [name for name, value in written.items() if served.get(name) != value]
+
+
+def images_differ(seen: Mapping[int, tuple[int, bytes]]) -> bool:
+    """Whether nodes at one position have different images; ``seen``: offset and digest of each."""
+    positions = {offset for offset, _ in seen.values()}
+    return len(positions) == 1 and len({digest for _, digest in seen.values()}) > 1

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.campaigns import harm_judge, honest, observation, sending
-from tests.campaigns.file_harm import Harm
-from tests.campaigns.harm_judge import Start, evaluated
+from tests.campaigns import damages, harm_judge, honest, observation, sending
+from tests.campaigns.damages import WHOLE_MIN, Tally
+from tests.campaigns.file_harm import MANNERS, TOGETHER, Harm
+from tests.campaigns.harm_judge import Outcome, Start, evaluated
 from tests.campaigns.honest import PRINCIPAL, Batch
 from tests.campaigns.observation import NodeState, Observation
 from tests.campaigns.report import Report
@@ -108,9 +109,33 @@ _TAKEN = Harm(_DIGEST, "zero", b"c", b"d")
 _REPAIRED = f"event=side_file_repaired file={_MARK.name}"
 _FORGED = Harm(_IDENTITY, "foreign", b"c", b"d")
 
+
+def _enough(total: int = WHOLE_MIN, *, missing: int = 0, without: object = None) -> Passes:
+    """So many damages with everything that can occur, but for one manner or outcome."""
+    tally = Tally()
+    manners = [each for each in (*MANNERS, *TOGETHER) if each != without]
+    for number in range(total):
+        tally.counts[manners[number % len(manners)], "killed"] += 1
+    for outcome in set(Outcome) - {without}:
+        tally.outcomes[manners[0], outcome] += 1
+    return lambda: not damages.shortfalls(tally, total + missing)
+
+
+def _serves(value: str | None) -> Passes:
+    return lambda: not harm_judge.lost_writes({"a": "v1"}, {"a": value})
+
+
+def _levels(seen: dict[int, tuple[int, bytes]]) -> Passes:
+    return lambda: not harm_judge.images_differ(seen)
+
+
 DAMAGES = Bars(
-    ("campaign-damages",),
+    ("campaign-damages", "campaign-damages-of-two"),
     (
+        Report.exit_code,
+        damages.shortfalls,
+        harm_judge.lost_writes,
+        harm_judge.images_differ,
         harm_judge.evaluated,
         harm_judge.refusal,
         harm_judge.reports,
@@ -118,6 +143,12 @@ DAMAGES = Bars(
         harm_judge._unreported,
     ),
     {
+        "nothing wrong": _run(),
+        "every manner and outcome": _enough(),
+        "a short run without a manner": _enough(WHOLE_MIN - 1, without=MANNERS[0]),
+        "every write": _serves("v1"),
+        "one image": _levels({1: (9, b"d"), 2: (9, b"d")}),
+        "images on the way": _levels({1: (8, b"d"), 2: (9, b"e")}),
         "repaired, logged and counted": _damaged(
             _ZEROED, **_said(_REPAIRED, repaired_count=1.0, left={_MARK: b"m"})
         ),
@@ -157,6 +188,15 @@ DAMAGES = Bars(
         "another node's identity": _refused(_FORGED, 2, _IDENTITY.name),
     },
     {
+        "a problem": _run(["x"]),
+        "too little": _run((), ["x"]),
+        "one damage too few": _enough(missing=1),
+        "a manner that did not occur": _enough(without=MANNERS[0]),
+        "a pair that did not occur": _enough(without=TOGETHER[0]),
+        "an outcome that did not occur": _enough(without=Outcome.REFUSED),
+        "a write is lost": _serves(None),
+        "a write is another": _serves("v0"),
+        "images apart": _levels({1: (9, b"d"), 2: (9, b"e")}),
         "repaired in silence": _damaged(_ZEROED, left={_MARK: b"m"}),
         "a mark left as it was damaged": _damaged(_ZEROED),
         "repaired and not counted": _damaged(_ZEROED, **_said(_REPAIRED)),

@@ -22,6 +22,11 @@ def damages(entries: Mapping[str, Entry]) -> str:
     return _part(entries, "damages")
 
 
+def damages_of_two(entries: Mapping[str, Entry]) -> str:
+    """The same at two nodes at once."""
+    return _part(entries, "damages-of-two")
+
+
 def environment(entries: Mapping[str, Entry]) -> str:
     """Faults of the environment: effect and answer of each."""
     return _part(entries, "environment")

@@ -138,6 +138,11 @@ LANES: tuple[Lane, ...] = (
         40,
     ),
     _campaign(
+        "damages-of-two",
+        "the same at two of six nodes at once, a minority of the voters: no write is lost",
+        24,
+    ),
+    _campaign(
         "environment",
         "descriptors, memory, read-only and full file systems, a second server, clock steps",
         3,

@@ -19,6 +19,7 @@ TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
     "evidence-chaos": tables.chaos,
     "evidence-campaign-calls": campaign_tables.calls,
     "evidence-campaign-damages": campaign_tables.damages,
+    "evidence-campaign-damages-of-two": campaign_tables.damages_of_two,
     "evidence-campaign-environment": campaign_tables.environment,
     "evidence-failover": tables.failover,
     "evidence-calm": tables.calm,

@@ -22,6 +22,7 @@ def summary(entries: Entries) -> str:
         ["Real processes under faults", _of(entries, "chaos", _chaos)],
         ["Mutated calls", _of(entries, "campaign-calls", _campaign)],
         ["Damaged files", _of(entries, "campaign-damages", _campaign)],
+        ["Damaged files of two nodes at once", _of(entries, "campaign-damages-of-two", _campaign)],
         ["Kill of the leader to the next write", _of(entries, "failover", _failover)],
         ["Elections under full load", _of(entries, "calm", _calm)],
         ["All lanes", _lanes(entries)],
