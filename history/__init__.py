@@ -1,1 +1,1 @@
-"""Client histories as data, and the checks of what clients may have seen. Pure."""
+"""Client histories as data, and the checks of what clients may observe. Pure."""

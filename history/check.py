@@ -1,4 +1,4 @@
-"""All checks of one history, and a report that says what was looked at."""
+"""Run all checks on one history and report the coverage and the violations."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from history.violation import Violation
 from history.watches import watch_violations
 
 EXPLAINED_MAX = 5
-"""So many failed keys are explained; finding the shortest prefix takes many searches."""
+"""At most this many failed keys are explained; each needs many searches for a shortest prefix."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What was checked and what was found."""
+    """The coverage of the checks and the violations found."""
 
     unit: str
     operations: int = 0
     answered: int = 0
-    """Operations of which the client knows what they did: reads and writes that were answered,
-    writes that were refused. Not those without an answer, nor those that were never sent."""
+    """Operations with a known effect: reads and writes with a successful response, and refused
+    writes. Excludes operations without a response and those that were never sent."""
     keys: int = 0
     batches: int = 0
     gaps: int = 0
-    """Places of the log that nobody could read in time."""
+    """Ranges of the log that were trimmed before the log reader read them."""
     unread: int = 0
-    """Offsets in them, and below the first that was read."""
-    handed: int = 0
-    """What watchers were handed: deliveries, which are no operations of clients."""
+    """Offsets in the gaps, and offsets below the first batch that was read."""
+    deliveries: int = 0
+    """Events delivered to watchers; they are not client operations."""
     steps: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
-    """By action or read level, and outcome."""
+    """Number of operations by action (or read level) and outcome."""
     violations: list[Violation] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    """Keys whose search used up its budget."""
+    """Keys whose search exhausted its budget."""
 
     @property
     def check_result(self) -> CheckResult:
-        """INVALID if anything is; UNKNOWN if nothing is but not all could be decided."""
+        """INVALID if there is a violation; else UNKNOWN if a key is undecided; else VALID."""
         if self.violations:
             return CheckResult.INVALID
         return CheckResult.UNKNOWN if self.undecided else CheckResult.VALID
 
     def explanation(self) -> list[str]:
-        """Every violation with its timeline."""
+        """Return every violation with its timeline, and the undecided keys, as lines."""
         lines: list[str] = []
         for violation in self.violations:
             lines.append(str(violation))
@@ -63,7 +63,8 @@ class Report:
 def check(history: History, *, steps_max: int = STEPS_MAX) -> Report:
     """Check a history against everything that Quorate promises its clients.
 
-    ``steps_max`` bounds each search; what exceeds it is reported as undecided, never as valid.
+    ``steps_max`` bounds each search, in configurations; a key whose search exceeds it is reported
+    as undecided, never as valid.
     """
     operations = history.operations
     report = Report(
@@ -74,7 +75,7 @@ def check(history: History, *, steps_max: int = STEPS_MAX) -> Report:
         gaps=len(history.gaps),
         unread=sum(gap.end - gap.base for gap in history.gaps)
         + (history.log[0].base if history.log else 0),
-        handed=len(history.handed),
+        deliveries=len(history.deliveries),
         outcomes=dict(Counter(map(_kind, operations))),
     )
     report.violations += log_order.freshness_violations(operations)
@@ -105,7 +106,7 @@ def _check_key(
         if len(report.violations) < EXPLAINED_MAX:
             report.violations.append(real_time.explain(key, operations, steps_max=steps_max))
         else:
-            text = "no order explains what clients were told"
+            text = "no order explains the responses that clients received"
             report.violations.append(Violation(real_time.RULE, key, text))
     if in_log.check_result is CheckResult.INVALID:
         report.violations.append(log_order.explain(key, operations, in_log))
@@ -115,13 +116,13 @@ def _check_key(
 
 def _is_answered(operation: Operation) -> bool:
     if operation.outcome is Outcome.FAILED:
-        # A read that failed showed nothing; a write without a code was never sent.
+        # A failed read returned no state; a write without an error code was never sent.
         return not operation.is_read and bool(operation.error)
     return operation.outcome is Outcome.OK
 
 
 def _kind(operation: Operation) -> str:
-    # Not ``value``, which costs a call each time: this is asked of every operation.
+    # ``_value_`` because the property ``value`` costs a call, and this runs for every operation.
     level = operation.level
     name = operation.action._value_ if level is None else f"read {level._value_}"
     return f"{name} {operation.outcome._value_}"

@@ -1,4 +1,4 @@
-"""Writes against the log: acknowledged ones are there once, unknown ones at most once."""
+"""Check writes against the log: acknowledged exactly once, unknown at most once, refused never."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from history.violation import Violation
 
 
 def log_violations(log: Sequence[LogBatch], gaps: Sequence[LogGap] = ()) -> list[Violation]:
-    """Batches that do not follow one another, and epochs that fall. ``gaps`` are known ones."""
+    """Return gaps and overlaps between batches, and falling epochs. ``gaps`` are known gaps."""
     violations = []
     known = {(gap.base, gap.end) for gap in gaps}
     for before, after in itertools.pairwise(log):
@@ -23,7 +23,7 @@ def log_violations(log: Sequence[LogBatch], gaps: Sequence[LogGap] = ()) -> list
             text = f"epoch {after.epoch} at {after.base} follows epoch {before.epoch}"
             violations.append(Violation("log-epoch", "log", text))
     violations += [
-        Violation("log-batch", "log", f"[{each.base}, {each.end}) is no range")
+        Violation("log-batch", "log", f"[{each.base}, {each.end}) is not a valid range")
         for each in log
         if each.end <= each.base
     ]
@@ -31,7 +31,7 @@ def log_violations(log: Sequence[LogBatch], gaps: Sequence[LogGap] = ()) -> list
 
 
 def write_violations(history: History) -> list[Violation]:
-    """Lost, repeated and impossible writes, by their marks. Nothing without a log."""
+    """Find lost, repeated and impossible writes by their marks. Empty without a log."""
     log = history.log
     if not log:
         return []
@@ -44,7 +44,7 @@ def write_violations(history: History) -> list[Violation]:
         if each.mark:
             violations += _evaluate(each, places.pop(each.mark, []), history)
     violations += [
-        Violation("nobodys-write", "log", f"{mark} at offset {found[0].base} was asked by nobody")
+        Violation("nobodys-write", "log", f"{mark} at offset {found[0].base} matches no call")
         for mark, found in places.items()
     ]
     return violations
@@ -62,10 +62,10 @@ def _evaluate(write: Operation, found: Sequence[LogBatch], history: History) -> 
     if write.outcome is Outcome.UNKNOWN:
         return []
     if not found:
-        # What was trimmed before anybody read it cannot be shown.
+        # A batch that was trimmed before it was read proves nothing.
         if history.is_unread(write.offset - 1):
             return []
-        return broken("lost-write", f"acknowledged at {write.offset}, not there")
+        return broken("lost-write", f"acknowledged at {write.offset}, but not in the log")
     if found[0].end != write.offset:
         return broken("wrong-offset", f"acknowledged at {write.offset}, but it ends at {ends}")
     return []

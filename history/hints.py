@@ -1,8 +1,8 @@
-"""Where the log shows the writes of unknown outcome: a hint for both searches.
+"""Hints for both searches: the offsets at which the log shows writes of unknown outcome.
 
-An order that keeps to narrower intervals, and uses fewer of the optional operations, is an order
-of the history as it is. So a search with hints may say VALID, and nothing else: whatever else it
-says, the search goes on without them, and the log has had no part in the verdict.
+An order that respects the narrowed intervals and omits more of the optional operations is also an
+order of the original history. A search with hints may therefore only return VALID; after any other
+result the search is repeated without hints, so the log cannot influence the check result.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from history.operation import Operation, Outcome
 from history.search import Timed
 
 Places = Mapping[int, int]
-"""By number of a write of unknown outcome: the offset where its batch ends in the log."""
+"""Number of a write of unknown outcome: the end offset of its batch in the log."""
 HINTED_STEPS_MAX = 50_000
-"""Bound of a search with hints, which goes straight to its end or nowhere."""
+"""Bound of a search with hints, which either succeeds almost at once or fails."""
 
 
 def places_in(operations: Sequence[Operation], log: Sequence[LogBatch]) -> Places:
-    """Those found exactly once; the others are not in the log, or were trimmed from it."""
+    """Return the writes found exactly once; others are not in the log or were trimmed."""
     ends = {mark: batch.end for batch in log for mark in batch.marks}
     count = Counter(mark for batch in log for mark in batch.marks)
     return {
@@ -32,10 +32,11 @@ def places_in(operations: Sequence[Operation], log: Sequence[LogBatch]) -> Place
 
 
 def narrowed(timed: Sequence[Timed[Operation]], places: Places) -> list[Timed[Operation]]:
-    """The same operations, on a finer clock: those with an offset at moments in the order of the
-    log, as early as their intervals allow; optional ones that the log does not show left out.
+    """Return the operations with intervals narrowed to the order of the log.
 
-    What the log's order would push out of its interval, and what names no offset, keeps its own.
+    Operations with an offset are placed in log order, as early as their intervals allow. Optional
+    operations that the log does not show are omitted. An operation keeps its own interval if it
+    has no offset, or if log order would move it out of that interval.
     """
     kept = [each for each in timed if not each.is_optional or each.operation.number in places]
     fine = len(kept) + 1

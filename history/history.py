@@ -1,4 +1,4 @@
-"""A whole history: operations, what watchers were handed, and the log itself."""
+"""A whole history: client operations, deliveries to watchers, and the log itself."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class LogBatch:
     end: int
     epoch: int
     digest: str
-    """Of its records; equal digests mean equal records."""
+    """Digest of the records; equal digests mean equal records."""
     marks: tuple[str, ...] = ()
-    """Of the writes that are in it."""
+    """Marks of the writes in this batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
-    """Something that a watcher was handed, in the order of ``History.handed``."""
+class Delivery:
+    """One event delivered to a watcher, in the order of ``History.deliveries``."""
 
     watcher: str
     what: str
-    """``state`` (whole, as of ``end``), ``batch`` ([base, end)), ``progress`` (up to ``end``),
-    ``resume`` (the watcher asks for what follows ``end``), ``refused`` (what follows is gone, only
-    [base, end) can be read), or ``diverged`` (its history is called another from ``end`` on).
+    """``state`` (complete, as of ``end``), ``batch`` ([base, end)), ``progress`` (up to ``end``),
+    ``resume`` (the watcher resumes at ``end``), ``refused`` (the records at ``end`` are gone, only
+    [base, end) is readable), or ``diverged`` (the server reports divergence at ``end``).
     """
     end: int
     base: int = -1
@@ -39,7 +39,7 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class LogGap:
-    """Offsets [base, end) that nobody could read, because the log had been trimmed by then."""
+    """Offsets [base, end) that could not be read because the log had already been trimmed."""
 
     base: int
     end: int
@@ -47,28 +47,28 @@ class LogGap:
 
 @dataclass(slots=True)
 class History:
-    """What happened in one run. ``log`` may be empty, or begin above 0 where it was trimmed.
+    """Everything that happened in one run. ``log`` may be empty, or begin above 0 after a trim.
 
-    What was trimmed in the middle of reading is in ``gaps``: of those offsets the log says nothing.
+    Offsets that were trimmed while the log was being read are in ``gaps``; they are unknown.
     """
 
     unit: str = "us"
-    """Of all times, for people."""
+    """Unit of all times, for display only."""
     notes: dict[str, Value] = field(default_factory=dict)
-    """How it came about: a seed, a commit; never looked at by a check."""
+    """Origin of the history, such as seed and commit; ignored by all checks."""
     operations: list[Operation] = field(default_factory=list)
     log: list[LogBatch] = field(default_factory=list)
-    handed: list[Handed] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
     gaps: list[LogGap] = field(default_factory=list)
 
     def is_unread(self, offset: int) -> bool:
-        """Whether nobody read the batch at that offset, so that nothing can be said of it."""
+        """Return whether the batch at that offset was never read, so it cannot be checked."""
         if self.log and offset < self.log[0].base:
             return True
         return any(gap.base <= offset < gap.end for gap in self.gaps)
 
     def by_key(self) -> dict[str, list[Operation]]:
-        """Operations per key, in the order of their calls."""
+        """Return the operations per key, in the order of their calls."""
         found: dict[str, list[Operation]] = defaultdict(list)
         for operation in sorted(self.operations, key=lambda each: (each.call, each.number)):
             found[operation.key].append(operation)

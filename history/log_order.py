@@ -1,9 +1,9 @@
-"""What answers say about the log: every read at every level shows the prefix that it names.
+"""Check that every read, at every level, shows the log prefix that its response names.
 
-Offsets are a second clock: an acknowledged write takes effect at its end offset, a read at the
-offset of its answer, and a write of unknown outcome behind everything that was answered before
-it was called. In that clock all reads of all levels of a key must be linearizable at once. What
-the levels promise on top is a matter of comparing offsets.
+Offsets are a second clock. An acknowledged write takes effect at its end offset, a read at the
+offset of its response, and a write of unknown outcome after every response received before its
+call. On that clock all reads of a key, of all levels, must be linearizable together. What a level
+promises beyond that is checked by comparing offsets.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _END = attrgetter("end")
 
 
 def freshness_violations(operations: Sequence[Operation]) -> list[Violation]:
-    """Answers that are older than their level allows.
+    """Return the responses that are older than their read level allows.
 
-    A linearizable read, like a write, lies behind every answer that anybody had before its call.
-    A read at-least N lies at N or behind it. Within one session nothing goes back.
+    A linearizable read, like a write, must be at or above every offset returned to any client
+    before its call. A read at-least N must be at N or above. Offsets never decrease in a session.
     """
     violations = []
     ended = _in_order_of_answers(operations)
@@ -59,7 +59,7 @@ def freshness_violations(operations: Sequence[Operation]) -> list[Violation]:
 
 
 def id_violations(operations: Sequence[Operation]) -> list[Violation]:
-    """Topic ids that were given twice."""
+    """Return topic ids that were assigned twice."""
     given: dict[object, list[Operation]] = defaultdict(list)
     for each in operations:
         if each.action is Action.CREATE and each.outcome is Outcome.OK:
@@ -67,14 +67,14 @@ def id_violations(operations: Sequence[Operation]) -> list[Violation]:
             if topic_id:
                 given[topic_id].append(each)
     return [
-        Violation("unique-ids", found[0].key, f"id {topic_id} was given twice", tuple(found))
+        Violation("unique-ids", found[0].key, f"id {topic_id} was assigned twice", tuple(found))
         for topic_id, found in given.items()
         if len(found) > 1
     ]
 
 
 def floors(operations: Sequence[Operation]) -> dict[int, int]:
-    """For every operation by number: the highest offset answered before it was called."""
+    """Return, by operation number, the highest offset returned to any client before its call."""
     ended = _in_order_of_answers(operations)
     found: dict[int, int] = {}
     newest, position = -1, 0
@@ -94,15 +94,15 @@ def find_order(
     places: Places | None = None,
     steps_max: int = STEPS_MAX,
 ) -> Found[State, Operation]:
-    """Whether every answer about one key shows the prefix of the log that it names.
+    """Search an order in which every response about one key shows the log prefix it names.
 
-    ``places`` make it quick to find an order where there is one, as in ``real_time``.
+    ``places`` are hints that only speed up the search, as in ``real_time``.
     """
     timed = []
     for each in operations:
         if each.is_answered:
-            # Reads at an offset see the write that ends there; one that changed nothing may have
-            # been evaluated there as well.
+            # Reads at an offset see the write that ends there. A write that changed nothing may
+            # also have been evaluated there.
             moment = 2 * each.offset + each.is_read
             timed.append(Timed(moment, moment, each))
         elif not each.is_read and each.outcome is not Outcome.FAILED:
@@ -122,7 +122,7 @@ def find_order(
 
 
 def _at_places(timed: Sequence[Timed[Operation]], places: Places) -> list[Timed[Operation]]:
-    """Writes of unknown outcome where the log shows them; those it does not show, left out."""
+    """Pin writes of unknown outcome to their log offset; omit those the log does not show."""
     found = [each for each in timed if not each.is_optional]
     for each in timed:
         moment = 2 * places.get(each.operation.number, -1)
@@ -132,7 +132,7 @@ def _at_places(timed: Sequence[Timed[Operation]], places: Places) -> list[Timed[
 
 
 def explain(key: str, operations: Sequence[Operation], found: Found[State, Operation]) -> Violation:
-    """Which answers do not fit the prefix they name."""
+    """Describe which responses do not match the prefix they name."""
     stuck = found.stuck[0] if found.stuck else None
     around = [
         each
@@ -143,7 +143,7 @@ def explain(key: str, operations: Sequence[Operation], found: Found[State, Opera
     numbers = {each.number for each in (*around[-12:], *found.stuck)}
     where = f"offset {stuck.offset}" if stuck is not None else "some offset"
     message = (
-        f"the answer at {where} does not show what the log held there. "
+        f"the response at {where} does not match the state of the log there. "
         f"Furthest state: {found.state}"
     )
     return Violation(
@@ -153,8 +153,8 @@ def explain(key: str, operations: Sequence[Operation], found: Found[State, Opera
 
 def _older(rule: str, operation: Operation, before: Operation) -> Violation:
     message = (
-        f"operation {operation.number} was answered at offset {operation.offset}, although "
-        f"operation {before.number} had been answered at {before.offset} before it was called"
+        f"operation {operation.number} got a response at offset {operation.offset}, although "
+        f"operation {before.number} had got one at {before.offset} before it was called"
     )
     return Violation(rule, operation.key, message, (before, operation))
 

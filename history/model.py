@@ -1,8 +1,8 @@
-"""What one resource does: a topic with its id, partitions and configurations, or a broker's
-configurations. The sequential model that histories are compared with.
+"""The sequential model that histories are compared with: one resource, one operation at a time.
 
-A topic id that no answer named is a variable (``?7``: that of operation 7) until a read shows it;
-so is a number of partitions left to the server (-1).
+A resource is a topic with its id, partitions and configurations, or a broker's configurations. A
+topic id that no response named is a variable (``?7`` for operation 7) until a read shows it. A
+partition count left to the server is -1 until then.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _EXISTS_ALREADY = "TOPIC_ALREADY_EXISTS"
 _UNKNOWN_TOPIC = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
 _TOO_FEW = "INVALID_PARTITIONS"
 TELLING = frozenset({_EXISTS_ALREADY, _TOO_FEW}) | _UNKNOWN_TOPIC
-"""Refusals that say something about the state, and are therefore reads."""
+"""Errors that reveal the state, and therefore count as reads."""
 
 
 class State(NamedTuple):
-    """One resource at one moment. Without ``exists`` the rest is empty."""
+    """The state of one resource at one moment. If ``exists`` is false, the rest is empty."""
 
     exists: bool
     topic_id: str = ""
     partitions: int = 0
     configs: tuple[tuple[str, str], ...] = ()
-    """In order of their names."""
+    """Sorted by name."""
     bound: frozenset[str] = frozenset()
-    """Ids that variables turned out to be, also of topics that are gone: no id comes twice."""
+    """Ids that variables were resolved to, also of deleted topics: an id is never reused."""
 
     def __str__(self) -> str:
         if not self.exists:
@@ -45,7 +45,7 @@ class Model:
 
     def __init__(self, key: str, operations: Iterable[Operation]) -> None:
         self.initial = State(exists=not key.startswith(TOPIC_PREFIX))
-        """Topics are absent at first, broker resources exist."""
+        """Topics do not exist initially; broker resources do."""
         self._given = frozenset(
             str(each.result["topic_id"])
             for each in operations
@@ -53,10 +53,10 @@ class Model:
         )
 
     def step(self, state: State, operation: Operation) -> State | None:
-        """The state after the operation took effect with the outcome it had.
+        """Return the state after the operation took effect with the outcome it had.
 
-        None when it cannot have had that outcome here. An unknown outcome fits everywhere, with
-        or without effect.
+        None if it cannot have had that outcome in ``state``. An unknown outcome is always
+        possible, with or without effect.
         """
         if operation.outcome is Outcome.FAILED:
             return _refused(state, operation)
@@ -95,7 +95,7 @@ class Model:
         return named
 
     def _named(self, state: State, topic_id: Value) -> State | None:
-        """The state when its topic has this id (None: any); None when it cannot have it."""
+        """Return the state with this topic id (None: any), or None if it cannot have that id."""
         if topic_id is None or topic_id == state.topic_id:
             return state
         if not state.topic_id.startswith("?") or topic_id in self._given | state.bound:
@@ -155,7 +155,7 @@ def _alter(state: State, operation: Operation) -> State | None:
 
 
 def _change(configs: dict[str, str], name: str, how: str, value: Value) -> None:
-    """Lists are compared with nothing as their default: histories use such keys only."""
+    """Apply one configuration change. Lists default to empty: histories use only such keys."""
     if how == "set":
         configs[name] = str(value)
         return

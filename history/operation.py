@@ -1,8 +1,8 @@
-"""What one client asked for, when, and what became of it.
+"""One client operation: the request, its times, and its outcome.
 
-Times are integers of any one unit and one clock for all clients of a history. An operation takes
-effect at one moment of the closed interval [``call``, ``end``]; one whose outcome is unknown at
-any moment from its call on, or never.
+Times are integers in one unit, on one clock for all clients of a history. An operation takes
+effect at one moment of the closed interval [``call``, ``end``]. If its outcome is unknown, it takes
+effect at any moment after its call, or never.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 Value = str | int | bool | None | list["Value"] | dict[str, "Value"]
-"""What JSON can say without fractions."""
+"""JSON values without fractions."""
 
 
 class Action(Enum):
-    """What was asked for. ``arguments`` of each in brackets, optional ones with a question mark."""
+    """The kind of operation. Arguments are in braces; a question mark means optional."""
 
     CREATE = "create"
-    """A topic {partitions?, configs?}; yields {topic_id?}."""
+    """A topic {partitions?, configs?}; returns {topic_id?}."""
     DELETE = "delete"
     """A topic {topic_id?}."""
     GROW = "grow"
-    """A topic to so many partitions in total {partitions}."""
+    """Grow a topic to this total number of partitions {partitions}."""
     ALTER = "alter"
-    """Configurations, all or none {changes: [[name, set|delete|append|subtract, value], ...]}."""
+    """Configurations, atomically {changes: [[name, set|delete|append|subtract, value], ...]}."""
     READ = "read"
-    """Yields any of {exists, topic_id, partitions, configs}; ``configs`` maps each name that was
-    looked at to its value, or to null where it is not set."""
+    """Returns any of {exists, topic_id, partitions, configs}; ``configs`` maps each name that was
+    read to its value, or to null if it is not set."""
 
 
 class Outcome(Enum):
-    """What the client was told."""
+    """The result as the client knows it."""
 
     OK = "ok"
     FAILED = "failed"
-    """Refused, or never sent: it has no effect and never will. ``error`` has the code's name."""
+    """Refused, or never sent: it has no effect now or later. ``error`` is the code's name."""
     UNKNOWN = "unknown"
 
 
 class Level(Enum):
-    """How fresh a read has to be."""
+    """The required freshness of a read."""
 
     LINEARIZABLE = "linearizable"
     AT_LEAST = "at-least"
@@ -50,8 +50,8 @@ class Level(Enum):
 
 @dataclass(slots=True)
 class Operation:
-    """One line of a history. ``key`` names the only thing it touches: ``topic:NAME`` or
-    ``broker:ID``; keys are checked independently of one another.
+    """One operation of a history. ``key`` names the only resource it touches: ``topic:NAME`` or
+    ``broker:ID``. Keys are checked independently of one another.
     """
 
     number: int
@@ -62,29 +62,29 @@ class Operation:
     call: int
     arguments: Mapping[str, Value] = field(default_factory=dict)
     level: Level | None = None
-    """Of a read; None for everything else."""
+    """The level of a read; None for other actions."""
     at_least: int = -1
-    """The offset that a read of that level asked for."""
+    """The minimum offset that an at-least read requested."""
     end: int | None = None
-    """When the answer came; None while there is none."""
+    """Time of the response; None without one."""
     outcome: Outcome = Outcome.UNKNOWN
     error: str = ""
     result: Mapping[str, Value] = field(default_factory=dict)
     offset: int = -1
-    """Exclusive end of the log prefix that the answer speaks of, or that ends with this write;
-    -1 when it was not said."""
+    """Exclusive end of the log prefix that the response reflects, or of the written batch;
+    -1 if the response did not contain it."""
     epoch: int = -1
     session: str = ""
-    """One life of one replica, as far as the client could tell; empty when it could not."""
+    """One process run of one replica, as far as the client could tell; empty if unknown."""
     mark: str = ""
-    """What the log shows for this write and for no other; empty without one."""
+    """A mark that the log shows for this write only; empty without one."""
 
     @property
     def is_read(self) -> bool:
-        """Whether it only looks."""
+        """Return whether the operation only reads."""
         return self.action is Action.READ
 
     @property
     def is_answered(self) -> bool:
-        """Whether the client got an answer that says at which offset it holds."""
+        """Return whether the client got a response with the offset at which it holds."""
         return self.outcome is Outcome.OK and self.end is not None and self.offset >= 0

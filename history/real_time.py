@@ -1,7 +1,7 @@
-"""Linearizability of one key: writes, telling refusals and linearizable reads in real time.
+"""Linearizability of one key in real time: writes, refusals that reveal state, linearizable reads.
 
-What clients were told about offsets plays no part: the verdict holds whatever the log says. It is
-only asked for hints where to look (``hints``).
+Offsets in responses are ignored: the check result does not depend on the log. The log only
+provides hints for the search (``hints``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from history.violation import Violation
 
 RULE = "linearizable"
 SHOWN_BEFORE = 12
-"""Operations shown ahead of the one that cannot be placed."""
+"""Number of operations shown before the one that cannot be placed."""
 
 
 def find_order(
@@ -27,9 +27,9 @@ def find_order(
     places: Places | None = None,
     steps_max: int = STEPS_MAX,
 ) -> Found[State, Operation]:
-    """Whether one order explains what the clients of one key were told.
+    """Search an order that explains all responses about one key.
 
-    ``places`` make it quick to find one where there is one; they cannot make the verdict worse.
+    ``places`` are hints that speed up the search; they cannot change its result to INVALID.
     """
     timed = [each for each in map(_timed, operations) if each is not None]
     model = Model(key, operations)
@@ -46,9 +46,9 @@ def find_order(
 
 
 def explain(key: str, operations: Sequence[Operation], *, steps_max: int = STEPS_MAX) -> Violation:
-    """Why there is no order: the shortest prefix of the history that has none.
+    """Explain why there is no order: the shortest prefix of the history that has none.
 
-    ``operations`` must have been found to have none.
+    ``operations`` must be known to have no order.
     """
     ends = sorted({each.end for each in operations if each.end is not None})
     low, high = 0, len(ends) - 1
@@ -63,15 +63,15 @@ def explain(key: str, operations: Sequence[Operation], *, steps_max: int = STEPS
     found = find_order(key, prefix, steps_max=steps_max)
     last = next(each for each in prefix if each.end == ends[low])
     message = (
-        f"no order of the first {len(prefix)} operations explains what clients were told; "
-        f"without the answer of operation {last.number} there is one. "
+        f"no order of the first {len(prefix)} operations explains the responses that clients "
+        f"received; without the response to operation {last.number} there is one. "
         f"Furthest state: {found.state}"
     )
     return Violation(RULE, key, message, _shown(prefix, last, found))
 
 
 def cut(operations: Sequence[Operation], end: int) -> list[Operation]:
-    """The history as it was at ``end``: what had not been answered by then is unknown."""
+    """Return the history as of ``end``: operations without a response by then are unknown."""
     known = []
     for each in operations:
         if each.call > end:
@@ -86,7 +86,7 @@ def cut(operations: Sequence[Operation], end: int) -> list[Operation]:
 
 
 def _timed(operation: Operation) -> Timed[Operation] | None:
-    """None for what says nothing in real time."""
+    """Return the operation with its interval, or None if it constrains nothing in real time."""
     outcome = operation.outcome
     if operation.is_read and operation.level is not Level.LINEARIZABLE:
         return None
@@ -102,7 +102,7 @@ def _timed(operation: Operation) -> Timed[Operation] | None:
 def _shown(
     prefix: Sequence[Operation], last: Operation, found: Found[State, Operation]
 ) -> tuple[Operation, ...]:
-    """The end of the prefix, and whatever is stuck or may yet take effect there."""
+    """Return the end of the prefix, and the operations that are stuck or may still take effect."""
     answered = [each for each in prefix if _timed(each) is not None and each.end is not None]
     newest = sorted(answered, key=lambda each: each.end or 0)[-SHOWN_BEFORE:]
     open_ones = [each for each in prefix if each.outcome is Outcome.UNKNOWN][-SHOWN_BEFORE:]

@@ -1,7 +1,7 @@
-"""Writing a history down while it happens.
+"""Record a history while it happens.
 
-``begin`` when a client calls, exactly one of ``ok``, ``failed`` and ``unknown`` when it knows; an
-operation that is never ended stays unknown. Not for several threads.
+Call ``begin`` when a client calls, and exactly one of ``ok``, ``failed`` and ``unknown`` when the
+client knows the outcome. An operation that is never ended stays unknown. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from history.operation import Action, Level, Operation, Outcome, Value
 
 
 class Recorder:
-    """Appends to a history. ``now`` is the clock of all its clients; it never goes back."""
+    """Appends to a history. ``now`` is the monotonic clock of all its clients."""
 
     def __init__(self, history: History, now: Callable[[], int]) -> None:
         self.history = history
@@ -30,7 +30,7 @@ class Recorder:
         at_least: int = -1,
         mark: str = "",
     ) -> Operation:
-        """A client calls now."""
+        """Record that a client calls now."""
         operation = Operation(
             number=len(self.history.operations),
             client=client,
@@ -54,7 +54,7 @@ class Recorder:
         result: Mapping[str, Value] | None = None,
         session: str = "",
     ) -> None:
-        """The answer came now."""
+        """Record that the response arrived now."""
         operation.end = self._now()
         operation.outcome = Outcome.OK
         operation.offset, operation.epoch = offset, epoch
@@ -62,12 +62,12 @@ class Recorder:
         operation.session = session
 
     def failed(self, operation: Operation, error: str) -> None:
-        """It has no effect and never will."""
+        """Record that the operation has no effect, now or later."""
         operation.end = self._now()
         operation.outcome = Outcome.FAILED
         operation.error = error
 
     def unknown(self, operation: Operation) -> None:
-        """Nobody said what became of it."""
+        """Record that the outcome cannot be determined."""
         operation.outcome = Outcome.UNKNOWN
         operation.end = None

@@ -1,15 +1,15 @@
-"""Is there an order? The search of Wing and Gong with Lowe's memory of what was tried.
+"""Search for a linearization: the algorithm of Wing and Gong with Lowe's cache of configurations.
 
-Every operation has a closed interval in which it takes effect at one moment. Wanted is an order
-that contradicts neither the intervals nor the model. Optional operations may be left out.
+Every operation takes effect at one moment of its closed interval. The search looks for an order
+that contradicts neither the intervals nor the model. Optional operations may be omitted.
 
-Three savings keep this small. None changes the answer:
+Three optimisations, none of which changes the result:
 
-- A configuration (what is placed, which state that gives) is entered once; one that has used up
-  more optional operations for the same is no better, and not entered either.
-- An operation that may come next and leaves the state as it is comes next.
-- The configuration that has placed most is taken first, among equals the one with the fewest
-  optional operations.
+- A configuration (the placed operations and the resulting state) is entered only once. The same
+  configuration with more optional operations used is not entered either.
+- An operation that may come next and does not change the state is placed next.
+- The configuration with the most placed operations is taken first; ties go to the one with the
+  fewest optional operations.
 
 See: Wing, Gong: Testing and Verifying Concurrent Objects (1993); Lowe: Testing for
 Linearizability (2017).
@@ -27,16 +27,16 @@ S = TypeVar("S", bound=Hashable)
 O = TypeVar("O")  # noqa: E741 - an operation
 FOREVER = 1 << 62
 STEPS_MAX = 1_000_000
-"""Default bound of one search; beyond it the verdict is UNKNOWN."""
+"""Default bound of one search, in configurations; beyond it the result is UNKNOWN."""
 
 
 class CheckResult(Enum):
-    """What a search came to."""
+    """The result of a search."""
 
     VALID = "valid"
     INVALID = "invalid"
     UNKNOWN = "unknown"
-    """The budget was used up first: neither shown nor refuted."""
+    """The budget was exhausted first: neither proven nor refuted."""
 
 
 class Timed(NamedTuple, Generic[O]):
@@ -50,19 +50,19 @@ class Timed(NamedTuple, Generic[O]):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[S, O]):
-    """The verdict, and where the search got furthest."""
+    """The result, and the furthest configuration that the search reached."""
 
     check_result: CheckResult
     steps: int
     state: S
-    """After the most that could be placed."""
+    """State after the most operations that could be placed."""
     stuck: tuple[O, ...] = ()
-    """What had to come next there and cannot."""
+    """Operations that must come next in that state and cannot."""
 
 
 class _Place(NamedTuple, Generic[S]):
-    """Placed are all required operations below ``base``, those of ``mask`` above it (bit 0:
-    ``base``), and the optional ones of ``used``.
+    """A configuration. Placed are all required operations below ``base``, those of ``mask`` above
+    it (bit 0: ``base``), and the optional ones of ``used``.
     """
 
     base: int
@@ -78,7 +78,7 @@ def search(
     *,
     steps_max: int = STEPS_MAX,
 ) -> Found[S, O]:
-    """Look for an order, in at most ``steps_max`` configurations."""
+    """Search for an order, in at most ``steps_max`` configurations."""
     return _Search(operations, step).run(start, steps_max)
 
 
@@ -115,8 +115,8 @@ class _Search(Generic[S, O]):
         return Found(check_result, steps, place.state, stuck)
 
     def _following(self, place: _Place[S]) -> tuple[list[int], int]:
-        """Required operations that nothing unplaced must precede, and until when they, or any
-        optional one, may begin.
+        """Return the required operations that may come next, and the latest time at which they,
+        or an optional one, may begin.
         """
         following: list[int] = []
         horizon = FOREVER
@@ -128,7 +128,8 @@ class _Search(Generic[S, O]):
             if not mask >> (index - base) & 1:
                 following.append(index)
                 horizon = min(horizon, end)
-        # Found in the order of their beginnings, so an early one may have passed too easily.
+        # Operations are visited by start time, so an early one may have passed a bound that a
+        # later one tightened.
         return [i for i in following if self._required[i].begin <= horizon], horizon
 
     def _expand(self, place: _Place[S]) -> None:

@@ -1,7 +1,6 @@
-"""Histories as JSON lines: a header, then one object per operation, batch or thing handed out.
+"""Histories as JSON lines: a header, then one object per operation, batch, delivery or gap.
 
-Fields at their defaults are left out, unknown fields are ignored, and so are lines of a kind
-that this release does not know.
+Fields at their defaults are omitted. Unknown fields and lines of an unknown kind are ignored.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TextIO
 
-from history.history import Handed, History, LogBatch, LogGap
+from history.history import Delivery, History, LogBatch, LogGap
 from history.operation import Action, Level, Operation, Outcome
 
 VERSION = 1
-_KINDS: dict[str, type[Any]] = {"op": Operation, "log": LogBatch, "watch": Handed,
+_KINDS: dict[str, type[Any]] = {"op": Operation, "log": LogBatch, "watch": Delivery,
                                 "gap": LogGap}  # fmt: skip
 _ENUMS: dict[str, type[Enum]] = {"action": Action, "outcome": Outcome, "level": Level}
 _WHOLE = frozenset({"number", "call", "end", "base", "epoch", "offset", "at_least"})
@@ -25,7 +24,7 @@ _MAPPINGS = frozenset({"arguments", "result"})
 
 
 class HistoryFormatError(Exception):
-    """A file is not a history; the message names file and line."""
+    """The file is not a history; the message names file and line."""
 
 
 def save(history: History, path: Path) -> None:
@@ -35,16 +34,16 @@ def save(history: History, path: Path) -> None:
 
 
 def write(history: History, file: TextIO) -> None:
-    """Write a history as lines."""
+    """Write a history as JSON lines."""
     for line in to_lines(history):
         file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def to_lines(history: History) -> Iterator[dict[str, Any]]:
-    """The objects of the lines, header first."""
+    """Return the objects of the lines, header first."""
     yield {"kind": "history", "version": VERSION, "unit": history.unit, "notes": history.notes}
     for kind, items in (
-        ("op", history.operations), ("log", history.log), ("watch", history.handed),
+        ("op", history.operations), ("log", history.log), ("watch", history.deliveries),
         ("gap", history.gaps),
     ):  # fmt: skip
         for item in items:
@@ -55,7 +54,7 @@ def load(path: Path) -> History:
     """Read a history.
 
     Raises:
-        HistoryFormatError: It is none, or a line is damaged.
+        HistoryFormatError: The file is not a history, or a line is damaged.
         OSError: The file cannot be read.
     """
     try:
@@ -69,7 +68,7 @@ def from_lines(lines: Iterable[str], name: str) -> History:
     """Read a history from its lines; ``name`` goes into errors.
 
     Raises:
-        HistoryFormatError: As ``load``.
+        HistoryFormatError: The lines are not a history, or a line is damaged.
     """
     history: History | None = None
     numbers: set[int] = set()
@@ -87,7 +86,7 @@ def from_lines(lines: Iterable[str], name: str) -> History:
         item = _make(kind, line, where)
         if isinstance(item, Operation):
             if item.number in numbers:
-                raise HistoryFormatError(f"{where}: operation {item.number} is there twice")
+                raise HistoryFormatError(f"{where}: operation {item.number} occurs twice")
             numbers.add(item.number)
             history.operations.append(item)
         elif isinstance(item, LogBatch):
@@ -95,9 +94,9 @@ def from_lines(lines: Iterable[str], name: str) -> History:
         elif isinstance(item, LogGap):
             history.gaps.append(item)
         else:
-            history.handed.append(item)
+            history.deliveries.append(item)
     if history is None:
-        raise HistoryFormatError(f"{name}: empty")
+        raise HistoryFormatError(f"{name}: the file is empty")
     return history
 
 
@@ -107,15 +106,16 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise HistoryFormatError(f"{where}: not JSON: {error}") from error
     if not isinstance(line, dict):
-        raise HistoryFormatError(f"{where}: not an object")
+        raise HistoryFormatError(f"{where}: not a JSON object")
     return line
 
 
 def _begin(line: dict[str, Any], where: str) -> History:
     if line.get("kind") != "history":
-        raise HistoryFormatError(f"{where}: a history begins with a line of kind 'history'")
+        raise HistoryFormatError(f"{where}: the first line is not of kind 'history'")
     if line.get("version") != VERSION:
-        raise HistoryFormatError(f"{where}: version {line.get('version')} is not {VERSION}")
+        version = line.get("version")
+        raise HistoryFormatError(f"{where}: version {version} is not supported, only {VERSION}")
     notes = line.get("notes", {})
     return History(str(line.get("unit", "us")), notes if isinstance(notes, dict) else {})
 

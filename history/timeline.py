@@ -1,4 +1,4 @@
-"""Operations as a little timeline that a person can read."""
+"""Draw operations as a timeline in text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OPERATIONS_MAX = 40
 
 
 def draw(operations: Sequence[Operation], unit: str) -> list[str]:
-    """One line per operation, in the order of the calls: a bar, who, what, and the outcome."""
+    """Return one line per operation, in call order: a bar, client, request and outcome."""
     shown = sorted(operations, key=lambda each: (each.call, each.number))[-OPERATIONS_MAX:]
     if not shown:
         return []
@@ -27,7 +27,7 @@ def draw(operations: Sequence[Operation], unit: str) -> list[str]:
 
 
 def describe(operation: Operation) -> str:
-    """What was asked and what was answered, in one line."""
+    """Return the request and the response in one line."""
     asked = _asked(operation)
     if operation.outcome is Outcome.UNKNOWN:
         answer = "outcome unknown"

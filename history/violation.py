@@ -1,4 +1,4 @@
-"""What a check found wrong, with everything a person needs to see it."""
+"""A violation found by a check, with the operations that show it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from history.operation import Operation
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken promise. ``operations`` are those that contradict one another."""
+    """One violated guarantee. ``operations`` contradict one another."""
 
     rule: str
-    """Short and stable, for programs."""
+    """Short stable name, for programs."""
     key: str
-    """The resource or watcher it is about."""
+    """The resource or watcher concerned."""
     message: str
     operations: tuple[Operation, ...] = ()
 

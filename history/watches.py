@@ -1,24 +1,25 @@
-"""Watches against the log: every change once, in order, without a gap, and progress never ahead.
+"""Check watches against the log: every change once, in order, without a gap.
 
-A watcher begins with a state or with ``resume``; from there on each batch begins where the last
-one ended. The first batch after a resume may begin earlier: one that was resumed inside is handed
-out whole. Who is refused must have fallen below what can be read, and goes on with a state within
-that range. Nobody's history may be called another one: what watchers hold was committed.
+A watcher begins with a state or with ``resume``. From there each batch begins where the previous
+one ended; only the first batch after a resume may begin earlier, because a batch is delivered
+whole. Progress never exceeds what was delivered. If the server refuses a resume, the offset must be
+below the readable range, and the watcher continues with a state inside that range. The server must
+never report divergence, because watchers hold committed records only.
 """
 
 from __future__ import annotations
 
-from history.history import Handed, History, LogBatch
+from history.history import Delivery, History, LogBatch
 from history.violation import Violation
 
 
 def watch_violations(history: History) -> list[Violation]:
-    """What watchers were handed and should not have been, or not so."""
+    """Return the deliveries that contradict the log, one another or their order."""
     by_base = {batch.base: batch for batch in history.log}
     followers: dict[str, _Follower] = {}
     violations = []
     states: dict[int, str] = {}
-    for each in history.handed:
+    for each in history.deliveries:
         follower = followers.setdefault(each.watcher, _Follower())
         problem = follower.take(each, by_base, history)
         if problem is None and each.what == "state" and each.digest:
@@ -29,24 +30,24 @@ def watch_violations(history: History) -> list[Violation]:
     return violations
 
 
-def _differs(state: Handed, first: str) -> tuple[str, str] | None:
+def _differs(state: Delivery, first: str) -> tuple[str, str] | None:
     if state.digest == first:
         return None
-    return "watch-state", f"the state at {state.end} is not what somebody else was handed there"
+    return "watch-state", f"the state at {state.end} differs from that of another watcher there"
 
 
 class _Follower:
-    """Where one watcher is."""
+    """Position and expectations of one watcher."""
 
     def __init__(self) -> None:
         self._end = -1
         self._has_resumed = False
         self._progress = -1
         self._readable = -1
-        """From where on it was told that the log can be read."""
+        """First readable offset, as the server reported in its last refusal."""
 
     def take(
-        self, each: Handed, by_base: dict[int, LogBatch], history: History
+        self, each: Delivery, by_base: dict[int, LogBatch], history: History
     ) -> tuple[str, str] | None:
         if each.what == "batch":
             return self._batch(each, by_base, history)
@@ -59,10 +60,10 @@ class _Follower:
         if each.what == "refused":
             return self._refused(each)
         if each.what == "diverged":
-            return "watch-diverged", f"its history is called another from {each.end} on"
-        return "watch-unknown", f"handed something unknown: {each.what}"
+            return "watch-diverged", f"the server reported divergence at {each.end}"
+        return "watch-unknown", f"delivery of unknown kind: {each.what}"
 
-    def _state(self, each: Handed) -> tuple[str, str] | None:
+    def _state(self, each: Delivery) -> tuple[str, str] | None:
         before, self._end = self._end, each.end
         self._has_resumed = False
         self._progress = max(self._progress, each.end)
@@ -73,34 +74,34 @@ class _Follower:
             return "watch-back", f"a state at {each.end}, though the log begins at {readable}"
         return None
 
-    def _refused(self, each: Handed) -> tuple[str, str] | None:
+    def _refused(self, each: Delivery) -> tuple[str, str] | None:
         self._readable = each.base
         if each.base > each.end:
-            return "watch-refused", f"the range that can be read is [{each.base}, {each.end})"
+            return "watch-refused", f"the readable range [{each.base}, {each.end}) is empty"
         if self._end >= each.base:
             return (
                 "watch-refused",
-                f"what follows {self._end} is called gone, the log begins at {each.base}",
+                f"resume at {self._end} was refused, but the log begins at {each.base}",
             )
         return None
 
-    def _resume(self, each: Handed) -> tuple[str, str] | None:
+    def _resume(self, each: Delivery) -> tuple[str, str] | None:
         before, self._end = self._end, each.end
         self._has_resumed = True
         if before >= 0 and each.end != before:
-            return "watch-resume", f"resumed at {each.end}, although it had all up to {before}"
+            return "watch-resume", f"resumed at {each.end}, but had received all up to {before}"
         return None
 
-    def _take_progress(self, each: Handed) -> tuple[str, str] | None:
+    def _take_progress(self, each: Delivery) -> tuple[str, str] | None:
         before, self._progress = self._progress, max(self._progress, each.end)
         if each.end > self._end:
-            return "watch-progress", f"progress says {each.end}, handed out was up to {self._end}"
+            return "watch-progress", f"progress is {each.end}, but only {self._end} was delivered"
         if each.end < before:
             return "watch-progress", f"progress went back from {before} to {each.end}"
         return None
 
     def _batch(
-        self, each: Handed, by_base: dict[int, LogBatch], history: History
+        self, each: Delivery, by_base: dict[int, LogBatch], history: History
     ) -> tuple[str, str] | None:
         before, self._end = self._end, max(self._end, each.end)
         may_overlap, self._has_resumed = self._has_resumed, False

@@ -16,7 +16,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, cast
 
-from history.history import Handed, History
+from history.history import Delivery, History
 from quorate.client.caller import may_ask_again
 from quorate.client.errors import (
     ClientError,
@@ -160,7 +160,7 @@ class Consumer:
         self._names += 1
         self._name = f"l{self._place}.{self._names}"
         if self.offset >= 0:
-            self._history.handed.append(Handed(self._name, "resume", self.offset))
+            self._history.deliveries.append(Delivery(self._name, "resume", self.offset))
 
     # ------------------------------------------------------------------ polls
 
@@ -324,7 +324,9 @@ class Consumer:
             for base, end, epoch, digest in self._conversions.of(answer.records).batches:
                 counts.log_batches += 1
                 self._read_end = end
-                self._history.handed.append(Handed(self._name, "batch", end, base, epoch, digest))
+                self._history.deliveries.append(
+                    Delivery(self._name, "batch", end, base, epoch, digest)
+                )
         elif isinstance(answer, OffsetForLeaderEpochResponse):
             counts.log_lookups += 1
         self._go_on(self._poll.send, answer)

@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from history.history import Handed, History
+from history.history import Delivery, History
 from quorate.services.change_message import CHANGE_BYTES_MAX
 from quorate.services.errors import RequestRefusedError
 from quorate.services.watch_cursor import WatchCursor
@@ -82,7 +82,7 @@ class Watcher:
         self._conversions = conversions
         self._lives = 0
         self._stream: _Stream | None = None
-        self._handed = history.handed
+        self._deliveries = history.deliveries
         self._asks: NodeId | None = None
         """Whom it asks next; None for anybody."""
         self.offset = -1
@@ -278,7 +278,7 @@ class Watcher:
     def _note(
         self, what: str, end: int, epoch: int = -1, *, base: int = -1, digest: str = ""
     ) -> None:
-        self._handed.append(Handed(self._name, what, end, base, epoch, digest))
+        self._deliveries.append(Delivery(self._name, what, end, base, epoch, digest))
 
     def _hear_state(self, stream: _Stream, chunks: list[WatchResponse]) -> None:
         last = chunks[-1].state

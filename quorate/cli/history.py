@@ -85,7 +85,7 @@ def _row(path: Path, report: Report) -> dict[str, object]:
         "log_batches": report.batches,
         "log_gaps": report.gaps,
         "log_offsets_unread": report.unread,
-        "watched": report.handed,
+        "watched": report.deliveries,
         "steps": report.steps,
         "violations": len(report.violations),
         "rules": sorted({each.rule for each in report.violations}),

@@ -96,7 +96,7 @@ def table(result: Result) -> list[str]:
     lines += ["", f"{'OPERATIONS':44} COUNT"]
     lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.report.outcomes.items())]
     lines += [f"{'answered operations':44} {result.report.answered:5}"]
-    lines += [f"{'watched changes, not counted above':44} {result.report.handed:5}"]
+    lines += [f"{'watched changes, not counted above':44} {result.report.deliveries:5}"]
     for name in ("keys", "log_batches", "log_gaps", "log_offsets_unread", "lost",
                  "duplicated", "stale", "not_linearizable", "check_seconds",
                  "check_result"):  # fmt: skip

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable
 
-from history.history import Handed, History, LogBatch, LogGap
+from history.history import Delivery, History, LogBatch, LogGap
 from quorate.client.batches import read_batches
 from quorate.client.client import Client
 from quorate.client.errors import ClientError, LogTruncationError, OffsetOutOfRangeError
@@ -115,11 +115,11 @@ class Watcher:
     def _take(self, event: metadata_pb2.StateChunk | metadata_pb2.ChangeBatch) -> None:
         if isinstance(event, metadata_pb2.StateChunk):
             if event.is_last:
-                handed = Handed(self._name, "state", event.offset, epoch=event.epoch)
-                self._history.handed.append(handed)
+                delivery = Delivery(self._name, "state", event.offset, epoch=event.epoch)
+                self._history.deliveries.append(delivery)
             return
-        self._history.handed.append(
-            Handed(
+        self._history.deliveries.append(
+            Delivery(
                 self._name,
                 "batch",
                 event.end_offset,

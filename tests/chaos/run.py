@@ -86,7 +86,7 @@ class Result:
             "log_batches": report.batches,
             "log_gaps": report.gaps,
             "log_offsets_unread": report.unread,
-            "watched": report.handed,
+            "watched": report.deliveries,
             "lost": self.count("lost-write"),
             "duplicated": self.count("applied-twice"),
             "stale": self.count("stale-read", "stale-write", "session-went-back", "at-least"),

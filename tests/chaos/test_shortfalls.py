@@ -18,7 +18,7 @@ from tests.evidence.lanes import BY_NAME
 
 
 def of(faults: int, answered: int) -> Result:
-    report = Report("us", operations=10 * answered, answered=answered, handed=1_000_000)
+    report = Report("us", operations=10 * answered, answered=answered, deliveries=1_000_000)
     seen = Counter({"SIGKILL": faults - 1, "disk full": 1})
     missed = Counter({"fsync hangs": 1_000})
     return Result(1, 60.0, Tally(seen + missed, seen), report)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from history.history import Handed, History
+from history.history import Delivery, History
 from history.watches import watch_violations
 from quorate.client.errors import LogTruncationError, OffsetOutOfRangeError, from_rpc
 from quorate.demo.local_cluster import LocalNode
@@ -44,7 +44,7 @@ class Watcher:
         self.epoch = -1
 
     def note(self, what: str, end: int, *, base: int = -1, epoch: int = -1) -> None:
-        self.history.handed.append(Handed("w", what, end, base, epoch))
+        self.history.deliveries.append(Delivery("w", what, end, base, epoch))
 
     async def read(self, until: int, *, from_offset: int | None = None) -> None:
         """Until everything below ``until`` was handed out.
@@ -90,7 +90,7 @@ def test_a_watch_is_told_what_an_install_took_away(cluster: Processes) -> None:
     watcher = Watcher(node)
     asyncio.run(_watch_over_an_install(cluster, node, watcher))
     assert [str(each) for each in watch_violations(watcher.history)] == []
-    states = [each for each in watcher.history.handed if each.what == "state"]
+    states = [each for each in watcher.history.deliveries if each.what == "state"]
     assert len(states) == 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from history.history import Handed, LogGap
+from history.history import Delivery, LogGap
 from history.operation import Action, Level
 from tests.unit.history.histories import UNKNOWN, B, Script
 
@@ -257,86 +257,86 @@ def write_that_nobody_asked_for(s: Script) -> None:
 @bad("watch-gap")
 def watch_with_a_gap(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 0), ("batch", 0, 1), ("batch", 2, 3))
+    s.delivered(("state", -1, 0), ("batch", 0, 1), ("batch", 2, 3))
 
 
 @bad("watch-repeat")
 def watch_with_a_repeat(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 0), ("batch", 0, 1), ("batch", 0, 1), ("batch", 1, 2))
+    s.delivered(("state", -1, 0), ("batch", 0, 1), ("batch", 0, 1), ("batch", 1, 2))
 
 
 @bad("watch-repeat")
 def watch_out_of_order(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 0), ("batch", 1, 2), ("batch", 0, 1))
+    s.delivered(("state", -1, 0), ("batch", 1, 2), ("batch", 0, 1))
 
 
 @bad("watch-progress")
 def progress_ahead_of_what_was_handed_out(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 0), ("batch", 0, 1), ("progress", -1, 2))
+    s.delivered(("state", -1, 0), ("batch", 0, 1), ("progress", -1, 2))
 
 
 @bad("watch-differs")
 def watch_of_something_else(s: Script) -> None:
     s.log(1, 3)
-    s.handed(("state", -1, 0), ("batch", 0, 1), ("batch", 1, 2))
+    s.delivered(("state", -1, 0), ("batch", 0, 1), ("batch", 1, 2))
 
 
 @bad("watch-ghost")
 def watch_beyond_the_log(s: Script) -> None:
     s.log(1, 2)
-    s.handed(("state", -1, 1), ("batch", 1, 2), ("batch", 2, 3))
+    s.delivered(("state", -1, 1), ("batch", 1, 2), ("batch", 2, 3))
 
 
 @bad("watch-resume")
 def resume_that_skips(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 0), ("batch", 0, 1), ("resume", -1, 2), ("batch", 2, 3))
+    s.delivered(("state", -1, 0), ("batch", 0, 1), ("resume", -1, 2), ("batch", 2, 3))
 
 
 @bad("watch-start")
 def changes_before_any_state(s: Script) -> None:
     s.log(1)
-    s.handed(("batch", 0, 1))
+    s.delivered(("batch", 0, 1))
 
 
 @bad("watch-back")
 def state_that_is_older_than_what_was_handed_out(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 2), ("batch", 2, 3), ("state", -1, 1))
+    s.delivered(("state", -1, 2), ("batch", 2, 3), ("state", -1, 1))
 
 
 @bad("watch-back")
 def state_that_is_older_than_the_log_is_said_to_begin(s: Script) -> None:
     s.log(1, 2, 3, 4)
-    s.handed(("state", -1, 1), ("refused", 3, 4), ("state", -1, 2))
+    s.delivered(("state", -1, 1), ("refused", 3, 4), ("state", -1, 2))
 
 
 @bad("watch-refused")
 def watcher_refused_what_can_be_read(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 1), ("resume", -1, 1), ("refused", 1, 3))
+    s.delivered(("state", -1, 1), ("resume", -1, 1), ("refused", 1, 3))
 
 
 @bad("watch-refused")
 def watcher_told_of_an_empty_range(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 1), ("refused", 3, 2))
+    s.delivered(("state", -1, 1), ("refused", 3, 2))
 
 
 @bad("watch-diverged")
 def committed_changes_called_another_history(s: Script) -> None:
     s.log(1, 2, 3)
-    s.handed(("state", -1, 0), ("batch", 0, 1), ("resume", -1, 1), ("diverged", -1, 0))
+    s.delivered(("state", -1, 0), ("batch", 0, 1), ("resume", -1, 1), ("diverged", -1, 0))
 
 
 @bad("watch-state")
 def two_states_of_one_offset(s: Script) -> None:
     s.log(1, 2)
     for watcher, digest in (("w1", "a"), ("w2", "b")):
-        s.history.handed.append(Handed(watcher, "state", 2, digest=digest))
+        s.history.deliveries.append(Delivery(watcher, "state", 2, digest=digest))
 
 
 @bad("log-gap")

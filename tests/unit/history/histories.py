@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from history.check import Report, check
-from history.history import Handed, History, LogBatch, LogGap
+from history.history import Delivery, History, LogBatch, LogGap
 from history.operation import Action, Level, Operation, Outcome, Value
 
 T = "topic:t"
@@ -79,12 +79,12 @@ class Script:
             self.history.log.append(LogBatch(base, end, 1, f"d{base}", found))
             end_before = end
 
-    def handed(self, *items: tuple[str, int, int]) -> None:
+    def delivered(self, *items: tuple[str, int, int]) -> None:
         """Each is (what, base, end)."""
         for what, base, end in items:
             digest = f"d{base}" if what == "batch" else ""
             epoch = 1 if what == "batch" else -1
-            self.history.handed.append(Handed("w", what, end, base, epoch, digest))
+            self.history.deliveries.append(Delivery("w", what, end, base, epoch, digest))
 
     def check(self) -> Report:
         return check(self.history)

@@ -95,7 +95,7 @@ def log_with_every_write_once(s: Script) -> None:
 
 def watch_with_resumes_and_states(s: Script) -> None:
     s.log(1, 4, 6, 7)
-    s.handed(
+    s.delivered(
         ("state", -1, 0), ("batch", 0, 1), ("progress", -1, 1), ("resume", -1, 1), ("batch", 1, 4),
         ("progress", -1, 4), ("state", -1, 5), ("resume", -1, 5), ("batch", 4, 6), ("batch", 6, 7),
     )  # fmt: skip
@@ -103,7 +103,7 @@ def watch_with_resumes_and_states(s: Script) -> None:
 
 def watch_that_fell_behind_and_began_again(s: Script) -> None:
     s.log(1, 4, 6, 7)
-    s.handed(
+    s.delivered(
         ("resume", -1, 0), ("batch", 0, 1), ("resume", -1, 1), ("refused", 4, 6), ("state", -1, 6),
         ("batch", 6, 7),
     )  # fmt: skip
@@ -177,7 +177,7 @@ def test_of_what_was_trimmed_unread_nothing_is_said_and_it_is_counted() -> None:
     script.set("c1", "1", (0, 1), offset=3, mark="m1")
     script.set("c1", "2", (2, 3), offset=6, mark="m2")
     script.trimmed_log((1, 2), (4, 6), marks={6: ("m2",)})
-    script.handed(("state", 0, 1), ("batch", 1, 2), ("batch", 2, 4), ("batch", 4, 6))
+    script.delivered(("state", 0, 1), ("batch", 1, 2), ("batch", 2, 4), ("batch", 4, 6))
 
     report = script.check()
 
@@ -194,8 +194,8 @@ def test_what_clients_were_answered_is_counted_without_deliveries() -> None:
     s.set("c1", "2", (6, None), **UNKNOWN)
     s.refused("c1", Action.DELETE, "", (7, 8))
     s.refused("c2", Action.READ, "UnavailableError", (9, 10), level=Level.LOCAL)
-    s.handed(("state", -1, 0), ("batch", 0, 1))
+    s.delivered(("state", -1, 0), ("batch", 0, 1))
 
     report = s.check()
 
-    assert (report.operations, report.answered, report.handed) == (6, 3, 2)
+    assert (report.operations, report.answered, report.deliveries) == (6, 3, 2)

@@ -36,8 +36,8 @@ def test_round_trip(tmp_path: Path, write) -> None:
     [
         ([], "empty"),
         (["{"], "h:1: not JSON"),
-        (["[]"], "h:1: not an object"),
-        (['{"kind":"op"}'], "h:1: a history begins"),
+        (["[]"], "h:1: not a JSON object"),
+        (['{"kind":"op"}'], "h:1: the first line is not"),
         (['{"kind":"history","version":2}'], "version 2"),
         ([HEADER, '{"kind":"op","number":1}'], "h:2: a field is missing"),
         ([HEADER, '{"kind":"log","base":"1"}'], "base is not int"),
@@ -50,7 +50,7 @@ def test_round_trip(tmp_path: Path, write) -> None:
                 HEADER,
                 *['{"kind":"op","number":1,"client":"c","key":"k","action":"read","call":0}'] * 2,
             ],
-            "h:3: operation 1 is there twice",
+            "h:3: operation 1 occurs twice",
         ),
     ],
 )
