@@ -243,16 +243,20 @@ class Campaign:
         return found
 
     def _tests(self, mutant: Mutant) -> list[str]:
-        """Those that reach it: killers of this function's other mutants first, then quick ones.
+        """Those that reach it: killers of this function's other mutants first, then those of its
+        own package, then quick ones.
 
         Tests come before the simulator, whatever they take.
         """
         by_line = self._known.by_line.get(mutant.path, {})
         names = set().union(*(by_line.get(line, ()) for line in mutant.lines)) - {""}
         kills, seconds = self._kills[mutant.function], self._known.seconds
-        return sorted(
-            names, key=lambda name: (_is_simulated(name), -kills[name], seconds[name], name)
-        )
+        package = f"/core/{mutant.path.parent.name}/"
+
+        def order(name: str) -> tuple[object, ...]:
+            return _is_simulated(name), -kills[name], package not in name, seconds[name], name
+
+        return sorted(names, key=order)
 
     def _keep(self, row: dict[str, object], mutant: Mutant) -> None:
         self.rows.append({"module": mutant.module, "function": mutant.function, **row})

@@ -151,6 +151,23 @@ def test_the_simulator_gets_so_much_processor_time_and_no_more(
     assert [row["status"] for row in campaign.rows] == ["survived"]
 
 
+def test_killers_come_first_then_tests_of_the_package_then_quick_ones(campaign: Campaign) -> None:
+    """Goal: a budget that ends early still covers the tests that are most likely to notice."""
+    path = Path("quorum/core/election/rules.py")
+    mutant = replace(MUTANT, path=path)
+    names = [
+        "tests/unit/core/voters/test_b.py::killer",
+        "tests/unit/core/election/test_a.py::quick",
+        "tests/unit/core/election/test_a.py::slow",
+        "tests/unit/core/voters/test_b.py::quickest",
+        "tests/unit/core/voters/test_b.py::quicker",
+    ]
+    campaign._known.by_line = {path: {1: set(names)}}
+    campaign._known.seconds = dict(zip(names, (9.0, 3.0, 4.0, 1.0, 2.0), strict=True))
+    campaign._kills[mutant.function][names[0]] += 1
+    assert campaign._tests(mutant) == names
+
+
 def test_tests_come_before_the_simulator(campaign: Campaign) -> None:
     """Method: the seed is quicker and has killed another mutant of the function before."""
     names = with_seed(campaign, "fails")
