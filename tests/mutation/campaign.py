@@ -49,6 +49,8 @@ from tests.mutation.settings import (
 from tests.mutation.simulated import Seed, seeds
 
 _REPORT_EVERY = 25
+_OWN_TESTS_FIRST = 4
+"""How many times as long as others tests of a mutant's own package may take to be run as early."""
 _LOAD_NOT_CODE = "FailedHealthCheck"
 """What Hypothesis raises when the machine is slow: no test has failed."""
 
@@ -243,10 +245,10 @@ class Campaign:
         return found
 
     def _tests(self, mutant: Mutant) -> list[str]:
-        """Those that reach it: killers of this function's other mutants first, then those of its
-        own package, then quick ones.
+        """Those that reach it: killers of this function's other mutants first, then quick ones.
 
-        Tests come before the simulator, whatever they take.
+        Tests of its own package come before others that take a fourth of their time. All tests come
+        before the simulator, whatever they take.
         """
         by_line = self._known.by_line.get(mutant.path, {})
         names = set().union(*(by_line.get(line, ()) for line in mutant.lines)) - {""}
@@ -254,7 +256,8 @@ class Campaign:
         package = f"/core/{mutant.path.parent.name}/"
 
         def order(name: str) -> tuple[object, ...]:
-            return _is_simulated(name), -kills[name], package not in name, seconds[name], name
+            cost = seconds[name] / (_OWN_TESTS_FIRST if package in name else 1)
+            return _is_simulated(name), -kills[name], cost, name
 
         return sorted(names, key=order)
 

@@ -158,12 +158,12 @@ def test_killers_come_first_then_tests_of_the_package_then_quick_ones(campaign: 
     names = [
         "tests/unit/core/voters/test_b.py::killer",
         "tests/unit/core/election/test_a.py::quick",
-        "tests/unit/core/election/test_a.py::slow",
         "tests/unit/core/voters/test_b.py::quickest",
+        "tests/unit/core/election/test_a.py::slow",
         "tests/unit/core/voters/test_b.py::quicker",
     ]
     campaign._known.by_line = {path: {1: set(names)}}
-    campaign._known.seconds = dict(zip(names, (9.0, 3.0, 4.0, 1.0, 2.0), strict=True))
+    campaign._known.seconds = dict(zip(names, (9.0, 3.9, 1.0, 7.9, 2.0), strict=True))
     campaign._kills[mutant.function][names[0]] += 1
     assert campaign._tests(mutant) == names
 
