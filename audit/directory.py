@@ -1,17 +1,17 @@
-"""Looking at a directory or file and planning what to read of it.
+"""Plan a read: find out which offsets a directory or file holds, and how far they are committed.
 
 Driver side only: an executor gets the finished ``ReadPlan``. Works on a node's data directory
-(ours or a Kafka controller's), on the partition directory in it, on a copy of either, and on a
-single segment or checkpoint file. Takes no lock and writes nothing.
+(Quorate's or a Kafka controller's), its partition directory, a copy of either, and a single
+segment or checkpoint file. Takes no lock and writes nothing.
 
 How far a log is committed (docs/audit.md):
 
-- A stored high watermark says so, and so does every checkpoint.
-- Without one (Kafka stores none): up to the log end if this node is the only voter, else up to
-  the newest checkpoint; the rest can be asked for and is marked.
+- Up to the stored high watermark, and up to every checkpoint.
+- Without a stored high watermark (Kafka stores none): up to the log end if this node is the only
+  voter, else up to the newest checkpoint. Later records are read only on request, and marked.
 
-A damaged log is an error and never a shorter answer, unless it is asked for what lies before the
-damage. A torn tail is what a crash leaves, and is none of the log.
+A damaged log raises an error, unless the caller asks for the records before the damage. A torn tail
+is left by a crash and is not part of the log.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from snapshot.naming import FileState, parse_name
 from snapshot.reader import CheckpointReader
 
 LOOKS_MAX = 5
-"""Times that a running node may change its files under one look before planning gives up."""
+"""Attempts to list a directory consistently while a running node changes its files."""
 
 
 def plan_source(
     source: Path, *, with_unknown: bool = False, only_before_damage: bool = False
 ) -> ReadPlan:
-    """What can be read of a directory or file now.
+    """Plan a read of everything that a directory or file holds now.
 
-    ``with_unknown`` also takes in what is not known to be committed. ``only_before_damage`` plans,
-    of a damaged log, what lies before the damage; ``ReadPlan.damage`` names it. Segments and
-    checkpoints are those of one moment, also while a node freezes checkpoints and trims its log.
+    ``with_unknown`` includes records that are not known to be committed. ``only_before_damage``
+    plans the part of a damaged log before the damage, which ``ReadPlan.damage`` names. The
+    plan is consistent even if a running node trims its log meanwhile.
 
     Raises:
-        AuditError: There is nothing to read, or the files changed under every look.
-        LogDamagedError: The log is damaged, or ends below where it is known to be committed.
+        AuditError: There is nothing to read, or the files changed during every attempt.
+        LogDamagedError: The log is damaged, or ends below a committed offset.
         StorageError: A file cannot be read.
     """
     if source.is_dir():
@@ -72,8 +72,8 @@ def _plan_directory(source: Path, *, with_unknown: bool, only_before_damage: boo
     partition = partition_directory(source)
     partition = partition if fs.exists(partition) else source
     for look in range(1, LOOKS_MAX + 1):
-        # Checkpoints first: one that is frozen while the log is scanned lies behind the end that
-        # is found, and would make the segments below it look lost.
+        # List checkpoints first. One generated during the scan of the log ends above the log end
+        # found, so the segments below it would look lost.
         names = fs.list_directory(partition)
         checkpoints = _checkpoints(partition, names)
         try:
@@ -85,21 +85,21 @@ def _plan_directory(source: Path, *, with_unknown: bool, only_before_damage: boo
                 only_before_damage=only_before_damage,
             )
         except StorageError:
-            # A file that was trimmed away under the scan is missed; damage stays where it is.
+            # Trimming during the scan may also remove a file; real damage is there on a retry.
             if look == LOOKS_MAX or fs.list_directory(partition) == names:
                 raise
             continue
         if not _has_moved_on(plan, checkpoints, partition, fs.list_directory(partition)):
             return plan
-    raise AuditError(f"{source}: the node kept trimming its log while it was read; run again")
+    raise AuditError(f"{source}: the node kept trimming its log during the read; run it again")
 
 
 def _has_moved_on(
     plan: ReadPlan, checkpoints: list[CheckpointFile], partition: Path, names: list[str]
 ) -> bool:
-    """Whether the files listed now show that the plan is of no one moment.
+    """Return whether files changed during planning, so that the plan is inconsistent.
 
-    Something planned is gone, or the log begins above every checkpoint listed before it.
+    True if a planned file is gone, or the log begins above every checkpoint listed before it.
     """
     now = _checkpoints(partition, names)
     if plan.start_offset > 0 and plan.baseline is None and now != checkpoints:
@@ -122,17 +122,17 @@ def _planned(
     finally:
         log.close()
     if not segments and not checkpoints:
-        raise AuditError(f"{source}: neither log segments nor checkpoints are there")
+        raise AuditError(f"{source}: contains neither log segments nor checkpoints")
     problems = list(log.problems)
     start, end = log.start.offset, log.end.offset
     is_whole = log.high_watermark is not None and log.high_watermark <= end
     if segments and (is_whole or log.damage is not None):
-        # A fetched checkpoint is there before the log is replaced by it: what the log still has
-        # comes first, or it would never be read.
+        # A downloaded checkpoint is stored before it replaces the log. The records that the log
+        # still has come first, or they would never be read.
         checkpoints = [file for file in checkpoints if file.end_offset <= end]
     newest = checkpoints[-1].end_offset if checkpoints else 0
     if newest > end or not segments:
-        problems.append(f"{log.directory}: the log ends before checkpoint {newest}, it is left out")
+        problems.append(f"{log.directory}: the log ends before checkpoint {newest}; log not read")
         segments, start, end = (), newest, newest
     committed = max(newest, _committed(log, segments, checkpoints, problems))
     damage = log.damage
@@ -160,8 +160,8 @@ def _planned(
 
 def _ends_early(log: ReadOnlyLog, committed: int) -> LogDamagedError:
     return LogDamagedError(
-        f"readable up to offset {log.end.offset} only, committed up to {committed}: "
-        + "; ".join(log.problems or ["the segments end there"]),
+        f"readable up to offset {log.end.offset} only, but committed up to {committed}: "
+        + "; ".join(log.problems or ["no more segments"]),
         path=log.directory,
         position=0,
         offset=log.end.offset,
@@ -214,8 +214,8 @@ def _committed(
     if _is_sole_voter(segments, checkpoints, node_id):
         return log.end.offset
     problems.append(
-        f"{log.directory}: no high watermark is stored and there are several voters, so nothing "
-        "behind the newest checkpoint is known to be committed"
+        f"{log.directory}: no high watermark is stored and there are several voters, so no record "
+        "after the newest checkpoint is known to be committed"
     )
     return 0
 
@@ -223,7 +223,7 @@ def _committed(
 def _is_sole_voter(
     segments: Iterable[SegmentFile], checkpoints: list[CheckpointFile], node_id: NodeId | None
 ) -> bool:
-    """Whether the newest voter set has one member, and it is the owner of these files if known."""
+    """Return whether the newest voter set has one member: the owner of these files, if known."""
     voters: tuple[NodeId, ...] = ()
     if checkpoints:
         head = CheckpointReader(Path(checkpoints[-1].path)).head()
@@ -242,7 +242,7 @@ def _is_sole_voter(
 
 
 def _is_checkpoint(path: Path) -> bool:
-    """By its first record, so that a copy may have any name."""
+    """Decide by the first record, because a copy may have any name."""
     if parse_name(path.name) is not None:
         return True
     if parse_segment_name(path.name) is not None:
@@ -282,7 +282,7 @@ def _plan_segment(path: Path, *, with_unknown: bool, only_before_damage: bool) -
     committed = segment.end_offset
     if not _is_sole_voter((segment,), [], None):
         committed = segment.base_offset
-        problems.append(f"{path}: a single segment does not say how far it is committed")
+        problems.append(f"{path}: a single segment does not record how far it is committed")
     end = segment.end_offset if with_unknown else committed
     return ReadPlan(
         str(path),

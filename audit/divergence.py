@@ -1,7 +1,7 @@
-"""Whether a log still is what was read from it before, and if not, from which offset on.
+"""Detect that a log no longer contains the records exported from it, and from which offset on.
 
-An unsafe recovery may cut a log and go on in a newer epoch. Whoever exported the lost part must
-be told exactly where (requirements 320.4 and 320.9): the first batch whose epoch, bounds or log
+An unsafe recovery may truncate a log and continue in a newer epoch. The owner of the export needs
+the exact offset (requirements 320.4 and 320.9): the first batch whose epoch, bounds or log
 digest differ.
 """
 
@@ -30,7 +30,7 @@ _COLUMNS = ["batch_base_offset", "batch_end_offset", "epoch", "digest", "is_base
 
 
 class BatchMark(NamedTuple):
-    """What identifies a batch: bounds, epoch, and the log digest behind it if known."""
+    """The identity of a batch: bounds, epoch, and the log digest at its end if known."""
 
     base_offset: int
     end_offset: int
@@ -38,17 +38,17 @@ class BatchMark(NamedTuple):
     digest: str | None
 
     def differs_from(self, other: BatchMark) -> bool:
-        """Whether the two cannot be the same batch of the same log."""
+        """Return whether the two cannot be the same batch of the same log."""
         is_digest_known = self.digest is not None and other.digest is not None
         return self[:3] != other[:3] or (is_digest_known and self.digest != other.digest)
 
 
 def check_same_log(plan: ReadPlan, folder: ExportFolder, ranges: list[ExportedRange]) -> None:
-    """Prove, as far as the log reaches down, that what is exported still is in the log.
+    """Check that the log still contains the exported batches, as far as it reaches down.
 
     Raises:
-        LogTruncatedError: It is not; carries the first divergent offset.
-        AuditError: The export is of another cluster.
+        LogTruncatedError: It does not; carries the first divergent offset.
+        AuditError: The export comes from another cluster.
     """
     if not ranges:
         return
@@ -66,7 +66,7 @@ def check_same_log(plan: ReadPlan, folder: ExportFolder, ranges: list[ExportedRa
         return
     offset, epoch = _first_difference(plan, folder, ranges, common)
     raise LogTruncatedError(
-        f"{plan.source} no longer contains what was exported to {folder.path}",
+        f"{plan.source} no longer contains the records exported to {folder.path}",
         offset=offset,
         epoch=epoch,
     )
@@ -78,14 +78,14 @@ def _check_cluster(plan: ReadPlan, path: Path) -> None:
     cluster_id = metadata.get(CLUSTER_ID_KEY, b"").decode(errors="replace")
     if cluster_id and plan.cluster_id and cluster_id != plan.cluster_id:
         raise AuditError(
-            f"{path}: exported from cluster {cluster_id}, {plan.source} is of {plan.cluster_id}"
+            f"{path}: exported from cluster {cluster_id}, but {plan.source} is of {plan.cluster_id}"
         )
 
 
 def _exported_marks(
     folder: ExportFolder, ranges: Iterable[ExportedRange], start_offset: int = 0
 ) -> Iterator[BatchMark]:
-    """The exported batches that end behind ``start_offset``, in order."""
+    """Yield the exported batches that end above ``start_offset``, in order."""
     for exported in ranges:
         path = folder.path / HISTORY / exported.file_name
         with _readable(path):
@@ -119,7 +119,7 @@ def _mark_ending(marks: Iterable[BatchMark], offset: int) -> BatchMark | None:
 def _first_difference(
     plan: ReadPlan, folder: ExportFolder, ranges: list[ExportedRange], end_offset: int
 ) -> tuple[int, int]:
-    """Offset of the first exported batch that is not in the log, and its epoch."""
+    """Return the offset and the epoch of the first exported batch that is not in the log."""
     start = plan.start_offset
     in_log = _log_marks(plan, start, end_offset)
     for exported in _exported_marks(folder, ranges, start):

@@ -1,7 +1,7 @@
 """The incremental exporter: a metadata log as Parquet files, one folder per table.
 
-Needs no Java. Running it again exports what was committed since; running it twice writes
-nothing twice. What is kept of an interrupted run, and how, is ``export_files``' work.
+Needs no Java. Each run exports the records committed since the last one and never writes a row
+twice. ``export_files`` decides what remains of an interrupted run.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from audit.errors import AuditError
 from audit.export_files import ExportedRange, ExportFolder
 from audit.plan import ReadPlan
 from audit.reader import Baseline, TableRows, scan_range
-from audit.scan import WalkedBatch
+from audit.scan import ScannedBatch
 from audit.schema import HISTORY, TABLES, arrow_schema
 from quorum.errors import StorageError
 
 ROWS_PER_FILE = 1_000_000
-"""A range is closed when its history has this many rows."""
+"""A range is closed when its history has at least this many rows."""
 ROWS_PER_GROUP = 64 * 1024
 PLANS_MAX = 5
-"""Times that the directory of a running node may change under an export before it gives up."""
+"""Attempts to plan while a running node trims its directory."""
 _PROGRESS_EVERY = 500
 
 
 @dataclass(slots=True)
 class ExportReport:
-    """What one run did. Offsets [start_offset, end_offset) are exported now."""
+    """The result of one run. Offsets [start_offset, end_offset) are exported now."""
 
     start_offset: int
     end_offset: int
     written: list[ExportedRange] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
-    """Rows written by table; tables without new rows are left out."""
+    """Rows written by table; tables without new rows are omitted."""
     removed: list[str] = field(default_factory=list)
-    """Leftovers of an interrupted run that were removed."""
+    """Files of an interrupted run that were removed."""
     problems: tuple[str, ...] = ()
-    """What is wrong or missing in the source."""
+    """Damaged or missing parts of the source."""
     damage: str = ""
-    """Why it ends before the log does; only with ``only_before_damage``."""
+    """Why the export ends before the log does; only with ``only_before_damage``."""
 
 
 def export_log(
@@ -58,23 +58,23 @@ def export_log(
     rows_per_file: int = ROWS_PER_FILE,
     progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
-    """Export what is committed in ``source`` and not yet in ``target``.
+    """Export the records committed in ``source`` that are not yet in ``target``.
 
-    The source may be the directory of a running node: when a segment is trimmed away between
-    planning and reading, planning starts over (``PLANS_MAX`` times at most).
+    The source may be the directory of a running node: if a segment is trimmed between planning
+    and reading, planning starts over (``PLANS_MAX`` times at most).
 
-    ``with_unknown`` takes in what is not known to be committed; such rows are marked and may
-    turn out to be cut from the log later. ``only_before_damage`` exports, of a
-    damaged log, what lies before the damage, which the report names. ``progress`` is told offsets
-    done and offsets in all.
+    ``with_unknown`` includes records that are not known to be committed. Their rows are marked;
+    the log may still truncate them. ``only_before_damage`` exports the part of a damaged log before
+    the damage, which the report names. ``progress`` is called with the number of offsets done and
+    the total.
 
     Raises:
-        LogTruncatedError: The log no longer contains what was exported.
-        AuditError: Nothing to read; the log lost offsets before they were exported; the export
-            is of another cluster, was changed by hand, or is being written by another process.
+        LogTruncatedError: The log no longer contains the exported records.
+        AuditError: There is nothing to read; the log lost offsets before they were exported; the
+            export is of another cluster, was changed by hand, or is in use by another process.
         LogDamagedError: The log is damaged; nothing was written.
-        CorruptBatchError, SnapshotCorruptError: A file holds what this release does not know, or
-            rotted while it was read. Ranges before that may have been exported.
+        CorruptBatchError, SnapshotCorruptError: A file holds records unknown to this release, or
+            became corrupt during the read. Ranges before it may have been exported.
         StorageError: A file cannot be read or written.
     """
     look = partial(
@@ -91,7 +91,7 @@ def export_log(
 
 
 def _file_names(source: Path) -> list[str]:
-    """What trimming changes: the files of a partition directory, wherever ``source`` points."""
+    """Return the files of the partition directory, which trimming changes."""
     return sorted(str(path) for path in source.rglob("0*")) if source.is_dir() else []
 
 
@@ -110,8 +110,8 @@ def _export_planned(
         start = ranges[-1].end if ranges else plan.first_offset
         if start < plan.start_offset and plan.baseline is None:
             raise AuditError(
-                f"{plan.source}: the log begins at {plan.start_offset} and no checkpoint stands "
-                f"for offsets {start} to {plan.start_offset}, which are not exported"
+                f"{plan.source}: the log begins at {plan.start_offset}; offsets {start} to "
+                f"{plan.start_offset} were never exported, and no checkpoint covers them"
             )
         first = ranges[0].start if ranges else plan.first_offset
         report = ExportReport(first, start, removed=removed, problems=plan.problems)
@@ -142,7 +142,7 @@ class _Exporter:
         try:
             for number, item in enumerate(scan_range(self._plan, start, self._plan.end_offset)):
                 collected.add(item)
-                if isinstance(item, WalkedBatch) and not item.is_settled:
+                if isinstance(item, ScannedBatch) and not item.is_settled:
                     continue
                 end, epoch = _behind(item)
                 done = done._replace(end=end, epoch=epoch)
@@ -187,7 +187,7 @@ class _Exporter:
         return pq.ParquetWriter(self._folder.temporary(table), schema, compression="zstd")
 
     def _close_range(self, collected: TableRows, done: ExportedRange) -> ExportedRange:
-        """Commit everything collected as one range; returns the empty range that follows."""
+        """Commit everything collected as one range and return the empty range that follows."""
         self._write(collected, at_least=1)
         temporaries = {}
         for table, writer in self._writers.items():
@@ -203,8 +203,8 @@ class _Exporter:
         return ExportedRange(done.end, done.end, done.epoch)
 
 
-def _behind(item: Baseline | WalkedBatch) -> tuple[int, int]:
-    """End offset and epoch of what was walked."""
+def _behind(item: Baseline | ScannedBatch) -> tuple[int, int]:
+    """Return the end offset and the epoch of a scanned item."""
     if isinstance(item, Baseline):
         return max(item.snapshot_id.offset, 1), item.snapshot_id.epoch
     return item.batch.header.end_offset, item.batch.header.epoch

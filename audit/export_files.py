@@ -1,11 +1,11 @@
-"""The folder of an export: which files it has, and how a range of the log becomes part of it.
+"""The folder of an export: its files, and how a range of the log becomes part of it.
 
 Layout: ``<folder>/<table>/<from>-<to>-e<epoch>.parquet`` with offsets [from, to) and the epoch
-of the record before ``to``. The names are the state of the export; there is no other.
+of the record before ``to``. The file names are the only state of the export.
 
 Invariants:
-    1. A range is exported when, and only when, its ``history`` file exists: it is renamed last.
-    2. Everything unfinished begins with ``_``, which Spark and pyarrow do not read.
+    1. A range is exported if and only if its ``history`` file exists: it is renamed last.
+    2. Unfinished files begin with ``_``; Spark and pyarrow ignore them.
     3. A file with its final name is complete and synced.
 """
 
@@ -37,29 +37,29 @@ class ExportedRange(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The name of its files, one per table."""
+        """The name of the range's files, one per table."""
         return f"{self.start:020d}-{self.end:020d}-e{self.epoch:010d}.parquet"
 
 
 def parse_range(name: str) -> ExportedRange | None:
-    """The range in a file's name; None for any other file."""
+    """Return the range in a file's name; None for any other file."""
     match = _NAME.fullmatch(name)
     return None if match is None else ExportedRange(*map(int, match.groups()))
 
 
 class ExportFolder:
-    """One export on disk. Changed only by whoever holds ``locked``."""
+    """One export on disk. Only the holder of ``locked`` may change it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other exporters out; the folder is made if it is missing.
+        """Lock out other exporters; creates a missing folder.
 
         Raises:
-            AuditError: Another exporter is at work in it.
-            StorageError: The folder cannot be made or written to.
+            AuditError: Another exporter holds the lock.
+            StorageError: The folder cannot be created or written to.
         """
         with _named_errors(self.path):
             for table in TABLES:
@@ -69,13 +69,13 @@ class ExportFolder:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise AuditError(f"{self.path}: another export is writing here") from error
+                raise AuditError(f"{self.path}: another export is running here") from error
             yield
         finally:
             os.close(lock)
 
     def ranges(self) -> list[ExportedRange]:
-        """What is exported, ascending and without gaps.
+        """Return the exported ranges, ascending and without gaps.
 
         Raises:
             AuditError: Files were added or removed by hand.
@@ -96,7 +96,7 @@ class ExportFolder:
         return [found for name in names if (found := parse_range(name)) is not None]
 
     def files(self, table: str) -> list[Path]:
-        """Every complete file of a table, ascending; typed files only of exported ranges."""
+        """Return every complete file of a table, ascending; typed files only of exported ranges."""
         exported = set(self._ranges_of(HISTORY))
         return [
             self.path / table / found.file_name
@@ -105,9 +105,9 @@ class ExportFolder:
         ]
 
     def remove_unfinished(self) -> list[str]:
-        """Remove what an interrupted export left, and return the names.
+        """Remove the files of an interrupted export and return their names.
 
-        Temporary files, and typed files whose range has no history.
+        These are temporary files, and typed files whose range has no history.
         """
         exported = set(self._ranges_of(HISTORY))
         removed = []
@@ -123,14 +123,14 @@ class ExportFolder:
         return removed
 
     def temporary(self, table: str) -> Path:
-        """Where a table's part of the range under way is written."""
+        """Return the temporary path for a table's part of the current range."""
         return self.path / table / "_unfinished.parquet"
 
     def commit(self, exported: ExportedRange, temporaries: Mapping[str, Path]) -> None:
         """Make written files part of the export: typed tables first, ``history`` last.
 
-        Durability: after a crash at any point either all of the range is there or, once
-        ``remove_unfinished`` has run, nothing of it.
+        Durability: after a crash at any point, either the whole range is exported or, once
+        ``remove_unfinished`` has run, none of it.
 
         Raises:
             StorageError: A file could not be synced or renamed; the range may be exported.

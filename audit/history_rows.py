@@ -1,4 +1,4 @@
-"""From walked batches to rows: those of ``history``, and the position columns of every table."""
+"""Map scanned batches to rows of ``history``, and to the position columns of every table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from audit.scan import Step, Visible, WalkedBatch
+from audit.scan import ScannedBatch, Step, Visible
 from audit.schema import COMMITTED, UNKNOWN
 from audit.segment_file import FoundBatch
 from audit.typed_rows import resource_type_name
@@ -21,7 +21,7 @@ Row: TypeAlias = tuple[Any, ...]
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 TIMESTAMP_END_MS = 253_402_300_800_000
-"""Year 10000: what claims to be that late is shown as no time at all."""
+"""Year 10000: a later timestamp is shown as null."""
 
 _HEADERS = ("principal", "client-id", "request-id", "reason", "traceparent")
 _NOBODY: tuple[str | None, ...] = (None,) * len(_HEADERS)
@@ -32,7 +32,7 @@ _KEY_COLUMNS = (
 )  # fmt: skip
 
 _NAMED_ALIKE = frozenset({"topic_id", "broker_id", "resource_name", "producer_id"})
-"""Key columns that a field of the same name fills; ``MetadataRecord.HISTORY`` names another."""
+"""Key columns filled from a field of the same name; ``MetadataRecord.HISTORY`` names others."""
 
 _SOURCES: dict[int, list[tuple[str, str]]] = {
     key: [(spec.name, spec.name) for spec in row.fields if spec.name in _NAMED_ALIKE]
@@ -43,7 +43,7 @@ _SOURCES: dict[int, list[tuple[str, str]]] = {
 
 
 def key_values(content: MetadataRecord, topic: str | None) -> list[object]:
-    """What the record is about, one value per key column."""
+    """Return the entity that the record changes, one value per key column."""
     known: dict[str, object] = {"topic": topic}
     for column, attribute in _SOURCES[content.API_KEY]:
         value = getattr(content, attribute)
@@ -56,12 +56,12 @@ def key_values(content: MetadataRecord, topic: str | None) -> list[object]:
 
 
 def timestamp(value: int) -> int | None:
-    """Milliseconds since 1970, None for "no time" and for what no calendar has."""
+    """Return milliseconds since 1970; None for "no time" and for times beyond the year 9999."""
     return value if 0 <= value < TIMESTAMP_END_MS else None
 
 
 class Position:
-    """The position columns of the rows of one batch; its first record says who asked for it."""
+    """The position columns of one batch's rows; the headers of its first record name the client."""
 
     __slots__ = ("_batch", "_commit", "_who")
 
@@ -71,7 +71,7 @@ class Position:
         self._who = _who(headers)
 
     def of(self, step: Step, record_type: str, change_index: int, *, is_derived: bool) -> Row:
-        """Values of ``schema.POSITION`` for a record or for a change derived from it."""
+        """Return the values of ``schema.POSITION`` for a record or a change derived from it."""
         batch = self._batch
         return (
             step.record.offset,
@@ -96,12 +96,12 @@ def _who(headers: Headers) -> tuple[str | None, ...]:
     return tuple(None if value is None else value.decode(errors="replace") for value in values)
 
 
-def history_rows(walked: WalkedBatch, committed_offset: int) -> Iterator[Row]:
-    """The batch's rows of ``history``: each record, then what is derived from it."""
-    batch = walked.batch
-    position = Position(batch, walked.headers, committed_offset)
+def history_rows(scanned: ScannedBatch, committed_offset: int) -> Iterator[Row]:
+    """Yield the batch's rows of ``history``: each record, then the changes derived from it."""
+    batch = scanned.batch
+    position = Position(batch, scanned.headers, committed_offset)
     digest = batch.digest.hex() or None
-    for step in walked.steps:
+    for step in scanned.steps:
         content = step.content
         here = position.of(step, type(content).__name__, 0, is_derived=False)
         if isinstance(content, MetadataRecord):
@@ -116,7 +116,7 @@ def history_rows(walked: WalkedBatch, committed_offset: int) -> Iterator[Row]:
 
 
 def typed_row(change: Visible, position: Position) -> Row:
-    """A row of a typed table; ``record_type`` names what stands in the log, event or change."""
+    """Return a row of a typed table; ``record_type`` names the record in the log."""
     effect = change.effect
     name = type(change.step.content).__name__
     return (
@@ -130,7 +130,7 @@ def typed_row(change: Visible, position: Position) -> Row:
 def baseline_row(
     snapshot_id: SnapshotId, number: int, record_type: str, append_time: int, *values: object
 ) -> Row:
-    """A row that stands for everything below a snapshot's end; ``values`` follow the position."""
+    """Return a row for the state below a snapshot's end; ``values`` follow the position."""
     end_offset = max(snapshot_id.offset, 1)
     position = (
         end_offset - 1, number, snapshot_id.epoch, 0, end_offset, timestamp(append_time),
@@ -142,13 +142,13 @@ def baseline_row(
 def record_values(
     content: MetadataRecord, version: int, topic: str | None, digest: str | None
 ) -> Row:
-    """What ``history`` says of a metadata record behind its position."""
+    """Return the columns of ``history`` after the position, for a metadata record."""
     payload = _json(record_payload(content, version))
     return (version, False, *key_values(content, topic), payload, digest)
 
 
 def control_values(content: DecodedControl, digest: str | None) -> Row:
-    """What ``history`` says of a control record behind its position."""
+    """Return the columns of ``history`` after the position, for a control record."""
     return (None, True, *(None,) * len(_KEY_COLUMNS), _json(control_payload(content)), digest)
 
 

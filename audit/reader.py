@@ -1,9 +1,9 @@
-"""A planned range of the log as Arrow record batches. No Spark, no Java.
+"""Read a planned range of the log as Arrow record batches, without Spark or Java.
 
-Belongs here: the order of reading (baseline, then batches), where the replay begins, and the
-way from rows to Arrow. What a row says is ``history_rows``' and ``typed_rows``' work.
+This module defines the order (baseline, then batches), the start of the replay, and the conversion
+to Arrow. ``history_rows`` and ``typed_rows`` make the rows.
 
-Runs on Spark executors: nothing below imports an event loop, gRPC or protobuf.
+Runs on Spark executors: its imports must not reach an event loop, gRPC or protobuf.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from audit.history_rows import (
     typed_row,
 )
 from audit.plan import CheckpointFile, ReadPlan
-from audit.scan import Scan, WalkedBatch, load_state
+from audit.scan import Scan, ScannedBatch, load_state
 from audit.schema import HISTORY, SET, TABLES, arrow_schema, columns
 from audit.segment_file import FoundBatch, read_segment
 from audit.typed_rows import state_effects
@@ -50,12 +50,12 @@ _STATED_BY = {
     "client_quotas": "ClientQuotaRecord",
     "acls": "AccessControlEntryRecord",
 }
-"""Record type that states a row of each typed table whole."""
+"""Record type of rows that restate an entity of a typed table completely."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The state below an offset, in the place of the records that made it."""
+    """The state below an offset, in place of the records that led to it."""
 
     snapshot_id: SnapshotId
     image: MetadataImage
@@ -64,12 +64,12 @@ class Baseline:
 
 def scan_range(
     plan: ReadPlan, start_offset: int, end_offset: int
-) -> Iterator[Baseline | WalkedBatch]:
-    """Everything in [start_offset, end_offset): the baseline if it lies there, then batches.
+) -> Iterator[Baseline | ScannedBatch]:
+    """Yield everything in [start_offset, end_offset): the baseline if it is in range, then batches.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError: A file is damaged or holds
-            what this release does not know; names file, position and cause.
+            records unknown to this release; the message names file, position and cause.
         StorageError: A file cannot be read.
     """
     baseline = plan.baseline
@@ -90,17 +90,17 @@ def scan_range(
 
 
 def image_at(plan: ReadPlan, offset: int) -> Baseline:
-    """The state as of ``offset``: everything that is visible below it.
+    """Return the state as of ``offset``: every change that is visible below it.
 
     Raises:
-        AuditError: The state there is not known from this source.
+        AuditError: The state at that offset is not known from this source.
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
             ``scan_range``.
     """
     lowest = plan.baseline.end_offset if plan.baseline is not None else plan.start_offset
     if not lowest <= offset <= plan.end_offset:
         raise AuditError(
-            f"{plan.source}: the state as of offset {offset} is not known, only that as of "
+            f"{plan.source}: the state as of offset {offset} is not known, only the states as of "
             f"offsets {lowest} to {plan.end_offset}"
         )
     image = _scan_to(plan, offset).image()
@@ -109,7 +109,7 @@ def image_at(plan: ReadPlan, offset: int) -> Baseline:
 
 
 def _scan_to(plan: ReadPlan, offset: int) -> Scan:
-    """The state at ``offset``, replayed from the newest checkpoint below it."""
+    """Replay up to ``offset`` from the newest checkpoint below it."""
     checkpoint = plan.replay_start(offset)
     if checkpoint is not None:
         scan, begin = Scan(load_state(checkpoint)), checkpoint.end_offset
@@ -132,7 +132,7 @@ def _batches(plan: ReadPlan, start_offset: int, end_offset: int) -> Iterator[Fou
 
 
 class TableRows:
-    """Collects the rows of the tables that are wanted, in the order of the log."""
+    """Collects the rows of the requested tables, in log order."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class TableRows:
         end_offset: int | None = None,
         types: Collection[str] = (),
     ) -> None:
-        """Rows of [start_offset, end_offset); ``types`` limits ``history`` to record types."""
+        """Collect rows of [start_offset, end_offset); ``types`` limits the rows of ``history``."""
         self._committed_offset = plan.committed_offset
         self._start_offset = start_offset
         self._end_offset = plan.end_offset if end_offset is None else end_offset
@@ -152,8 +152,8 @@ class TableRows:
         self._type_column = self._names.index("record_type")
         self.rows: dict[str, list[Row]] = {table: [] for table in tables}
 
-    def add(self, item: Baseline | WalkedBatch) -> None:
-        """Take in the next thing that ``scan_range`` yields."""
+    def add(self, item: Baseline | ScannedBatch) -> None:
+        """Add the next item that ``scan_range`` yields."""
         if isinstance(item, Baseline):
             self._add_baseline(item)
             return
@@ -198,12 +198,12 @@ class TableRows:
             ]
 
     def drop_behind(self, end_offset: int) -> None:
-        """Forget the history collected of batches that end behind ``end_offset``."""
+        """Drop the collected history rows of batches that end above ``end_offset``."""
         end_column = self._names.index("batch_end_offset")
         self.rows[HISTORY] = [row for row in self.rows[HISTORY] if row[end_column] <= end_offset]
 
     def take(self, table: str, *, at_least: int = 1) -> pa.RecordBatch | None:
-        """Hand over what was collected for a table; None when it is less than ``at_least``."""
+        """Return and clear the rows of a table; None if there are fewer than ``at_least``."""
         rows = self.rows[table]
         if len(rows) < max(at_least, 1):
             return None
@@ -234,7 +234,7 @@ def _checkpoint_rows(baseline: Baseline, checkpoint: CheckpointFile) -> Iterator
 
 
 def to_record_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows of a table as one Arrow record batch."""
+    """Convert rows of a table to one Arrow record batch."""
     schema = arrow_schema(table)
     arrays = [
         pa.array(values, type=field.type) for values, field in zip(zip(*rows), schema, strict=True)
@@ -250,7 +250,7 @@ def read_table(
     *,
     types: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """One table's rows of [start_offset, end_offset), by default everything planned.
+    """Yield one table's rows of [start_offset, end_offset), by default of the whole plan.
 
     ``types`` limits ``history`` to these record types.
 
@@ -272,10 +272,10 @@ def read_table(
 
 
 def read_state(plan: ReadPlan, table: str, as_of: int) -> Iterator[pa.RecordBatch]:
-    """Everything of one typed table that exists as of an offset, as baseline rows.
+    """Yield every entity of one typed table as of an offset, as baseline rows.
 
     Raises:
-        AuditError: The state there is not known from this source.
+        AuditError: The state at that offset is not known from this source.
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
             ``scan_range``.
     """

@@ -1,11 +1,11 @@
-"""Replaying a log record by record, and telling what each one meant.
+"""Replay a log record by record and record the changes that each record made.
 
-Belongs here: the state alongside the log, the partition changes that a broker event stands for
-(requirement 630.17), and when a change becomes visible. Rows are made elsewhere.
+Keeps the state alongside the log, derives the partition changes of a broker event (requirement
+630.17), and decides when a change becomes visible. Other modules make the rows.
 
-The replay is the state machine's own (``ImageDelta.replay_batch``), so that the trail cannot
-disagree with what replicas hold. Changes inside a metadata transaction (KIP-868) are held back
-until it ends, and dropped when it is aborted.
+The replay is the state machine's own (``ImageDelta.replay_batch``), so the audit trail cannot
+differ from the replicas' state. Changes inside a metadata transaction (KIP-868) are held back
+until it ends, and dropped if it is aborted.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from statemachine.records import (
 
 @dataclass(slots=True)
 class Step:
-    """One record of the log and what is known about it."""
+    """One record of the log, decoded, with its derived changes."""
 
     record: Record
     content: MetadataRecord | DecodedControl
     topic: str | None = None
-    """Name of the topic that the record names by id."""
+    """Name of the topic that the record identifies by id."""
     derived: Derived = field(default_factory=list)
     derived_topics: list[str | None] = field(default_factory=list)
     """Topic names of ``derived``."""
@@ -55,7 +55,7 @@ class Step:
 
 @dataclass(slots=True)
 class Visible:
-    """A change with the record that made it, once it is visible."""
+    """A visible change with the record that made it."""
 
     effect: Effect
     step: Step
@@ -66,25 +66,25 @@ class Visible:
 
 
 @dataclass(slots=True)
-class WalkedBatch:
+class ScannedBatch:
     """One batch with its records, and the changes that became visible with it."""
 
     batch: FoundBatch
     steps: list[Step]
     visible: list[Visible]
     is_settled: bool = True
-    """Whether no metadata transaction is open behind it."""
+    """Whether no metadata transaction is open at its end."""
 
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
-        """Record headers of its first record, which say who wrote the batch."""
+        """Record headers of its first record, which name the client that wrote the batch."""
         if not self.steps or self.batch.header.is_control:
             return ()
         return _headers_of(self.steps[0].record)
 
 
 def load_state(checkpoint: CheckpointFile) -> MetadataImage:
-    """The image that a checkpoint holds.
+    """Return the image that a checkpoint holds.
 
     Raises:
         SnapshotCorruptError, RecordCodecError, UnknownRecordError, ReplayError: Its content is
@@ -95,7 +95,7 @@ def load_state(checkpoint: CheckpointFile) -> MetadataImage:
 
 
 class Scan:
-    """Follows the log from a known state, or without one where none is to be had.
+    """Replays the log from a known state, or without a state if there is none.
 
     Without a state (``image`` None) records are decoded, but topic names, derived changes and
     typed changes are not known.
@@ -104,31 +104,31 @@ class Scan:
     def __init__(self, image: MetadataImage | None = EMPTY_IMAGE) -> None:
         self._delta = None if image is None else ImageDelta(image)
         self._before = EMPTY_IMAGE
-        """The image before the batch that opened the transaction under way."""
+        """The image before the batch that opened the current transaction."""
         self._waiting: list[Visible] = []
         self._mark = 0
 
     @property
     def is_settled(self) -> bool:
-        """Whether no metadata transaction is open."""
+        """Return whether no metadata transaction is open."""
         return self._delta is None or self._delta.transaction is None
 
     def image(self) -> MetadataImage:
-        """The newest image: outside any transaction, so that of before while one is open.
+        """The newest image outside any transaction; while one is open, the image before it.
 
         Raises:
             AuditError: No state is known.
         """
         if self._delta is None:
-            raise AuditError("no checkpoint reaches down to the log start: the state is unknown")
+            raise AuditError("no checkpoint reaches the log start, so the state is unknown")
         return self._delta.view() if self.is_settled else self._before
 
-    def take(self, batch: FoundBatch, *, observe: bool = True) -> WalkedBatch:
-        """Replay one batch; with ``observe`` off only the state moves, as fast as it can.
+    def take(self, batch: FoundBatch, *, observe: bool = True) -> ScannedBatch:
+        """Replay one batch; without ``observe`` it only updates the state, which is faster.
 
         Raises:
-            LogDamagedError: The batch cannot be decoded or contradicts the state. Names file,
-                position, offset and cause.
+            LogDamagedError: The batch cannot be decoded or contradicts the state. The message names
+                file, position, offset and cause.
         """
         try:
             if batch.header.is_control:
@@ -144,21 +144,21 @@ class Scan:
                 offset=batch.header.base_offset,
             ) from error
 
-    def _take_control(self, batch: FoundBatch) -> WalkedBatch:
+    def _take_control(self, batch: FoundBatch) -> ScannedBatch:
         steps = [
             Step(record, decode_control(record, path=batch.path, position=batch.position))
             for record in iterate_records(batch.data, batch.header, path=batch.path)
         ]
         if self._delta is not None:
             self._delta.skip_batch(batch.header)
-        return WalkedBatch(batch, steps, [], self.is_settled)
+        return ScannedBatch(batch, steps, [], self.is_settled)
 
-    def _take_data(self, batch: FoundBatch, *, observe: bool) -> WalkedBatch:
+    def _take_data(self, batch: FoundBatch, *, observe: bool) -> ScannedBatch:
         found = iterate_records(batch.data, batch.header, path=batch.path)
         contents = [_decode(record) for record in found]
         delta = self._delta
         if delta is None:
-            return WalkedBatch(batch, [Step(*pair) for pair in zip(found, contents)], [])
+            return ScannedBatch(batch, [Step(*pair) for pair in zip(found, contents)], [])
         if delta.transaction is None and opens_transaction(contents):
             self._before = delta.view()
             observe = True
@@ -171,14 +171,14 @@ class Scan:
             delta.replay_batch(batch.header, contents, headers)
             steps = []
         visible = self._settle(batch.header.end_offset)
-        return WalkedBatch(batch, steps, visible, self.is_settled)
+        return ScannedBatch(batch, steps, visible, self.is_settled)
 
     def hold(self, visible: list[Visible]) -> None:
-        """Keep changes until they are visible."""
+        """Hold changes until they become visible."""
         self._waiting += visible
 
     def on_marker(self, content: MetadataRecord) -> None:
-        """A record was replayed: note where a transaction begins, drop what one discards."""
+        """Handle a replayed record: begin a transaction, or drop the changes of an aborted one."""
         if isinstance(content, BeginTransactionRecord):
             self._mark = len(self._waiting)
         elif isinstance(content, AbortTransactionRecord):
@@ -194,10 +194,10 @@ class Scan:
 
 
 class _Observer(Sequence[MetadataRecord]):
-    """The records of a batch, watched while they are replayed.
+    """The records of a batch, observed while they are replayed.
 
-    Replay takes one record after the other, so what lies between two steps of the iteration is
-    the state behind the one and before the other.
+    Replay consumes one record after the other. Between two steps of the iteration the state is that
+    after one record and before the next.
     """
 
     def __init__(

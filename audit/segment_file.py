@@ -1,7 +1,7 @@
-"""Reading a segment file batch by batch with nothing but the standard library and crc32c.
+"""Read a segment file batch by batch with only the standard library and crc32c.
 
-For executors, which have no ``quorum.log``. Every batch is proven by its checksum and must
-follow the one before it; the log digest is folded along.
+For executors, which do not have ``quorum.log``. Every batch is verified: its checksum, and that it
+follows the previous one. The log digest is computed on the way.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from quorum.digest import fold
 from quorum.errors import CorruptBatchError, StorageError
 
 WINDOW_BYTES = 1 << 20
-"""How much of a file is read at once."""
+"""Bytes of a file read at once."""
 
 
 class FoundBatch(NamedTuple):
-    """One batch: ``header.position`` is its place in ``data``, ``position`` that in the file."""
+    """One batch: ``header.position`` is its position in ``data``, ``position`` that in the file."""
 
     data: bytes
     header: BatchHeader
     position: int
     digest: bytes
-    """Log digest behind it; empty when not known."""
+    """Log digest at its end; empty if not known."""
     path: str
 
 
 def read_segment(segment: SegmentFile) -> Iterator[FoundBatch]:
-    """The batches with a record in the segment's range, in order.
+    """Yield the batches with a record in the segment's range, in order.
 
     Raises:
-        CorruptBatchError: A batch is damaged, cut off, or does not follow; names file,
+        CorruptBatchError: A batch is damaged, torn, or does not follow; the message names file,
             position and cause.
         StorageError: The file cannot be read, or ends before the range does.
     """
@@ -57,14 +57,14 @@ def read_segment(segment: SegmentFile) -> Iterator[FoundBatch]:
         raise StorageError(f"cannot read: {error.strerror}", segment.path) from error
     if expected.next_offset < segment.end_offset:
         raise StorageError(
-            f"ends at offset {expected.next_offset}, where {segment.end_offset} was planned; "
-            "has the log been cut meanwhile?",
+            f"ends at offset {expected.next_offset}, but the plan needs {segment.end_offset}; "
+            "was the log truncated meanwhile?",
             segment.path,
         )
 
 
 class _Follower:
-    """Checks that batches follow one another, and folds the digest."""
+    """Verifies that batches follow one another, and computes the digest."""
 
     def __init__(self, segment: SegmentFile) -> None:
         self._path = segment.path
@@ -73,7 +73,7 @@ class _Follower:
         self.digest = segment.digest
 
     def follow(self, window: bytes, base: int) -> Iterator[BatchHeader]:
-        """Every batch of a window that holds whole batches, proven."""
+        """Yield every verified batch of a window that holds whole batches."""
         position = 0
         view = memoryview(window)
         while position < len(window):
@@ -81,8 +81,8 @@ class _Follower:
             check_crc(window, header, path=self._path, base_position=base)
             if header.base_offset != self.next_offset or header.epoch < self._epoch:
                 raise CorruptBatchError(
-                    f"base offset {header.base_offset}, epoch {header.epoch} where offset "
-                    f"{self.next_offset} of epoch {self._epoch} or later follows",
+                    f"base offset {header.base_offset}, epoch {header.epoch}; expected offset "
+                    f"{self.next_offset} of epoch {self._epoch} or later",
                     path=self._path,
                     position=base + position,
                 )
@@ -94,7 +94,7 @@ class _Follower:
 
 
 def _windows(file: BinaryIO, path: str) -> Iterator[tuple[bytes, int]]:
-    """The file in pieces of whole batches, each with its position; a cut-off end comes last."""
+    """Yield the file in chunks of whole batches with their positions; a torn batch comes last."""
     base = 0
     wanted = WINDOW_BYTES
     carried = b""
@@ -113,7 +113,7 @@ def _windows(file: BinaryIO, path: str) -> Iterator[tuple[bytes, int]]:
 
 
 def _whole_batches_end(data: bytes, path: str, base: int) -> int:
-    """Where the last whole batch ends; damage counts as whole, to be evaluated if it is reached."""
+    """Return the end of the last whole batch; damage counts as whole and is found by the reader."""
     position = 0
     while True:
         try:
@@ -126,7 +126,7 @@ def _whole_batches_end(data: bytes, path: str, base: int) -> int:
 
 
 def digest_at(plan: ReadPlan, offset: int) -> bytes:
-    """Log digest below ``offset``; empty when not known or not the end of a batch.
+    """Return the log digest below ``offset``; empty if not known or not the end of a batch.
 
     Raises:
         CorruptBatchError, StorageError: As ``read_segment``.

@@ -1,7 +1,6 @@
-"""A quiet local Spark session with the metadata log as a data source.
+"""Start a quiet local Spark session with the metadata log as a data source.
 
-Belongs here: how Spark is started. Which Java it runs on is ``audit.java``'s, what it is asked
-``audit.views``' work.
+``audit.java`` finds the Java runtime; ``audit.views`` has the queries.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.catalogImplementation": "in-memory",
 }
-# The gateway has a level of its own, or Spark announces on stderr that it chose one.
+# Without a level of its own, the gateway announces on stderr which level it chose.
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -45,7 +44,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where small files that can be made again are kept (XDG base directories)."""
+    """Return the folder for small files that can be recreated (XDG base directories)."""
     base = environment.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "quorate"
 
@@ -56,10 +55,10 @@ def local_session(
 ) -> Iterator[SparkSession]:
     """A Spark session in this process, with ``cluster_metadata`` registered; stopped at the end.
 
-    Nothing is written but to a temporary folder, and only errors are shown.
+    Writes only to a temporary folder, and shows only errors.
 
     Raises:
-        AuditError: pyspark or Java is missing; says what to install.
+        AuditError: pyspark or Java is missing; the message names what to install.
     """
     environment = dict(os.environ) if environment is None else dict(environment)
     require_pyspark()
@@ -76,13 +75,13 @@ def local_session(
 
 
 def require_pyspark() -> None:
-    """Check that Spark's Python package is there.
+    """Check that pyspark is installed.
 
     Raises:
-        AuditError: It is not; names the extra to install.
+        AuditError: It is not; the message names the extra to install.
     """
     if importlib.util.find_spec("pyspark") is None:
-        raise AuditError("Spark is not installed; pip install 'quorate[spark]' brings it")
+        raise AuditError("Spark is not installed; run: pip install 'quorate[spark]'")
 
 
 def _start(cores: int, scratch: Path) -> SparkSession:
@@ -102,7 +101,7 @@ def _start(cores: int, scratch: Path) -> SparkSession:
 
 @contextmanager
 def _process_settings(java_home: Path, scratch: Path) -> Iterator[None]:
-    """Environment variables that Spark's launcher reads, put back afterwards."""
+    """Set the environment variables that Spark's launcher reads, and restore them afterwards."""
     wanted = {
         "JAVA_HOME": str(java_home),
         "PYSPARK_PYTHON": sys.executable,

@@ -1,9 +1,8 @@
 """The zip of modules that Spark executors need, for clusters where Quorate is not installed.
 
-Belongs here: which modules those are. The list is short on purpose (architecture, guard 4):
-reading modules only, without gRPC, protobuf or an event loop; what they need beside the standard
-library is ``msgpack``, ``crc32c``, ``immutables``, ``zstandard`` for compressed batches, and
-``pyarrow``.
+The list is short on purpose (architecture, guard 4): only modules that read, without gRPC, protobuf
+or an event loop. Besides the standard library they need ``msgpack``, ``crc32c``, ``immutables``,
+``zstandard`` for compressed batches, and ``pyarrow``.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_executor_zip(path: Path) -> Path:
-    """Write the zip; hand it to ``SparkContext.addPyFile`` or ``--py-files``.
+    """Write the zip; pass it to ``SparkContext.addPyFile`` or ``--py-files``.
 
     Equal sources give equal bytes.
     """

@@ -1,17 +1,17 @@
 """``spark.read.format("cluster_metadata")``: the metadata log as a Spark data source.
 
-The driver's half: options are checked, the directory is looked at and a plan made; its end is
-frozen there. ``source_reader`` does the reading on executors, ``source_stream`` the streaming.
+This is the driver's half: it checks the options and plans the read, which fixes its end.
+``source_reader`` reads on the executors, ``source_stream`` streams.
 
-Options (all optional but ``path``):
+Options (only ``path`` is required):
 
 - ``path``: directory or file, readable under this path by every executor.
 - ``table``: ``history`` (default) or a typed table, see ``audit.schema``.
-- ``startOffset``, ``endOffset``: first offset wanted, first offset not wanted.
-- ``types``: record types of ``history`` wanted, with commas between.
+- ``startOffset``, ``endOffset``: first offset to read, first offset not to read.
+- ``types``: record types of ``history`` to read, separated by commas.
 - ``asOfOffset``: the state of a typed table as of this offset, instead of its changes.
-- ``uncommitted``: ``true`` also reads what is not known to be committed; such rows are marked.
-- ``maxOffsetsPerTrigger``: for streams, about so many offsets per micro-batch.
+- ``uncommitted``: ``true`` also reads records not known to be committed; their rows are marked.
+- ``maxOffsetsPerTrigger``: for streams, the approximate number of offsets per micro-batch.
 
 Filters are not pushed down: pyspark 4.3.0 keeps pushed filters on a relation that is used
 again, and later queries miss rows. Ranges and types are therefore options.
@@ -53,10 +53,10 @@ _OPTIONS = frozenset(
 
 
 class ClusterMetadataSource(DataSource):
-    """The data source ``cluster_metadata``. Register it, or have ``pyspark_quorate`` installed."""
+    """The data source ``cluster_metadata``. Register it, or install ``pyspark_quorate``."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        # Kept as it is: a plain dict of it would lose that keys ignore case.
+        # Not copied: a plain dict would lose that keys ignore case.
         super().__init__(options)
         unknown = sorted(key for key in options if key.lower() not in _OPTIONS)
         if unknown:
@@ -67,18 +67,18 @@ class ClusterMetadataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name to give to ``format``."""
+        """Return the name to pass to ``format``."""
         return "cluster_metadata"
 
     def schema(self) -> str:
-        """The columns of the table asked for."""
+        """Return the columns of the requested table."""
         return spark_schema(self._table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Look at the directory and plan what to read; the end is frozen here.
+        """Plan the read of the directory, which fixes its end.
 
         Raises:
-            AuditError: Options that contradict each other, or nothing to read.
+            AuditError: Options contradict each other, or there is nothing to read.
             LogDamagedError, StorageError: As ``directory.plan_source``.
         """
         del schema
@@ -98,12 +98,12 @@ class ClusterMetadataSource(DataSource):
         """Follow the directory while its log grows.
 
         Raises:
-            AuditError: Options that a stream cannot have.
+            AuditError: An option is not available for streams.
         """
         del schema
         for option in ("asOfOffset", "endOffset", "uncommitted"):
             if option in self.options:
-                raise AuditError(f"a stream has no {option}")
+                raise AuditError(f"option {option} is not available for streams")
         question = Question(self._table, self._types())
         return HistoryStream(
             str(self._path()),
@@ -115,7 +115,7 @@ class ClusterMetadataSource(DataSource):
     def _path(self) -> Path:
         path = self.options.get("path")
         if not path:
-            raise AuditError("option path is missing: the directory or file to read")
+            raise AuditError("option path is missing: set it to the directory or file to read")
         return Path(path)
 
     def _offset(self, option: str) -> int | None:
@@ -123,13 +123,13 @@ class ClusterMetadataSource(DataSource):
         if text is None:
             return None
         if not (text.isascii() and text.isdecimal()):
-            raise AuditError(f"option {option} is {text!r}, where an offset is expected")
+            raise AuditError(f"option {option} is {text!r}, expected an offset")
         return int(text)
 
     def _flag(self, option: str) -> bool:
         text = self.options.get(option, "false").lower()
         if text not in ("true", "false"):
-            raise AuditError(f"option {option} is {text!r}, where true or false is expected")
+            raise AuditError(f"option {option} is {text!r}, expected true or false")
         return text == "true"
 
     def _types(self) -> tuple[str, ...]:
@@ -141,5 +141,5 @@ class ClusterMetadataSource(DataSource):
         if unknown:
             raise AuditError(f"unknown record type {', '.join(unknown)} in option types")
         if types and self._table != HISTORY:
-            raise AuditError("option types is for table history")
+            raise AuditError("option types is only available for table history")
         return types

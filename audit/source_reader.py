@@ -1,7 +1,7 @@
-"""The executor's half of the Spark data source: a planned piece of the log in, Arrow out.
+"""The executor's half of the Spark data source: reads a planned range as Arrow batches.
 
-Imported by Spark's Python workers, so it sees the reading modules only: no directory is looked
-at, no plan made, and nothing of the server is imported.
+Spark's Python workers import this module, so it imports only modules that read: nothing that lists
+directories, makes plans or belongs to the server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quorum.errors import StorageError
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What one read asks for; ``as_of`` asks for a state instead of a range."""
+    """The parameters of one read; ``as_of`` selects a state instead of a range."""
 
     table: str
     types: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class OffsetRange(InputPartition):
 
 
 class HistoryReader(DataSourceReader):
-    """Reads what was planned, one task per file range; holds plain values only."""
+    """Reads a plan, one task per file range; holds plain values only."""
 
     def __init__(self, plan: ReadPlan, question: Question, start: int, end: int) -> None:
         self._plan = plan
@@ -48,13 +48,13 @@ class HistoryReader(DataSourceReader):
         self._end = end
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task per segment or checkpoint in the range; one alone for a state."""
+        """Return one task per segment or checkpoint in the range; a single one for a state."""
         if self._question.as_of is not None:
             return [OffsetRange(self._start, self._end)]
         return [OffsetRange(*pair) for pair in self._plan.ranges(self._start, self._end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
+        """Yield the rows of one task."""
         if not isinstance(partition, OffsetRange):
             raise TypeError(f"not one of our partitions: {partition!r}")
         yield from read_partition(self._plan, self._question, partition)
@@ -63,10 +63,10 @@ class HistoryReader(DataSourceReader):
 def read_partition(
     plan: ReadPlan, question: Question, partition: OffsetRange
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, in the types Spark expects.
+    """Yield the rows of one task, in the types Spark expects.
 
     Raises:
-        AuditError: A planned file is gone; the node trimmed its log meanwhile.
+        AuditError: A planned file is gone, because the node trimmed its log meanwhile.
         LogDamagedError, StorageError: As ``read_table``.
     """
     if question.as_of is not None:
@@ -81,15 +81,15 @@ def read_partition(
     except StorageError as error:
         if error.path is None or Path(str(error.path)).exists():
             raise
-        # Without its cause: Spark prints the whole chain, and the first line is what helps.
+        # Without its cause: Spark prints the whole chain, but only the first line helps.
         raise AuditError(
-            f"{error.path}: removed while the query ran, as the node trimmed its log; "
+            f"{error.path}: removed during the query, because the node trimmed its log; "
             "run the query again (if no task can see the file, check that the path is shared)"
         ) from None
 
 
 def _for_spark(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Spark keeps microseconds; everything else is the same."""
+    """Convert timestamps to microseconds, which Spark needs."""
     microseconds = pa.timestamp("us", tz="UTC")
     arrays = [
         array.cast(microseconds) if column.type is ColumnType.TIME else array

@@ -1,11 +1,11 @@
-"""Following a growing log with Spark Structured Streaming.
+"""Follow a growing log with Spark Structured Streaming.
 
-A stream's position is ``{"offset": N, "epoch": E, "epochs": [[epoch, start offset], ...]}``:
-everything below N was read, E is the epoch of the record before it (0 at the beginning), and the
-list says where the newest epochs below N began. When the log no longer has that record, the
-query fails with LOG_TRUNCATED and the first divergent offset (requirements 320.3 to 320.6);
-when the log start has moved past the position, it fails too, instead of leaving a gap.
-Positions of releases that did not keep the list are taken as well: then that offset is a bound.
+A stream's position is ``{"offset": N, "epoch": E, "epochs": [[epoch, start offset], ...]}``.
+Everything below N was read, E is the epoch of the record before N (0 at the beginning), and the
+list holds the start offsets of the newest epochs below N. If the log no longer has that record,
+the query fails with LOG_TRUNCATED and the first divergent offset (requirements 320.3 to 320.6).
+If the log start has moved past the position, the query fails too, instead of leaving a gap.
+Positions of releases without the list are accepted; the divergence offset is then a bound.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from quorum.types import EpochStart
 
 
 class PlannedRange(OffsetRange):
-    """A range with the plan to read it by, as a stream plans anew for every micro-batch."""
+    """A range with its plan, because a stream plans again for every micro-batch."""
 
     def __init__(self, plan: ReadPlan, start: int, end: int) -> None:
         super().__init__(start, end)
@@ -40,12 +40,12 @@ class PlannedRange(OffsetRange):
 
 
 class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The stream over one directory. Only committed records are ever given out."""
+    """The stream over one directory. It returns committed records only."""
 
     def __init__(
         self, path: str, question: Question, start_offset: int | None, offsets_max: int | None
     ) -> None:
-        """Begin at ``start_offset``; a micro-batch takes about ``offsets_max`` offsets."""
+        """Begin at ``start_offset``; a micro-batch has about ``offsets_max`` offsets."""
         self._path = path
         self._question = question
         self._start_offset = start_offset
@@ -53,7 +53,7 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a new query begins."""
+        """Return the position of a new query."""
         offset = self._start_offset or 0
         if offset == 0:
             return {"offset": 0, "epoch": 0, "epochs": []}
@@ -61,17 +61,17 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _position(plan, offset, plan.epoch_at(offset - 1), ())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """As many offsets per micro-batch as option ``maxOffsetsPerTrigger`` says."""
+        """Return the limit that option ``maxOffsetsPerTrigger`` sets."""
         return ReadAllAvailable() if self._offsets_max is None else ReadMaxRows(self._offsets_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember what is there now: nothing that comes later is read."""
+        """Fix the end of the stream: records appended later are not read."""
         self._target = self._plan().end_offset
 
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """The end of the next micro-batch; ``start`` itself when there is nothing new.
+        """Return the end of the next micro-batch; ``start`` itself if there is nothing new.
 
         Raises:
             LogTruncatedError: The log no longer has the record before ``start``.
@@ -87,7 +87,7 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _position(plan, end, plan.last_epoch(end), known)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One task per file in the range."""
+        """Return one task per file in the range."""
         plan = self._plan()
         _check(plan, start)
         _check(plan, end)
@@ -95,13 +95,13 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [PlannedRange(plan, *pair) for pair in pairs]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
+        """Yield the rows of one task."""
         if not isinstance(partition, PlannedRange):
             raise TypeError(f"not one of our partitions: {partition!r}")
         yield from read_partition(partition.plan, self._question, partition)
 
     def _plan(self) -> ReadPlan:
-        # Imported here, as executors unpickle this class and have no modules for looking around.
+        # Imported here: executors unpickle this class and lack the planning modules.
         from audit.directory import plan_source
 
         return plan_source(Path(self._path))
@@ -115,7 +115,7 @@ def _position(
 
 
 def _check(plan: ReadPlan, position: dict[str, Any]) -> tuple[EpochStart, ...]:
-    """Pass only a position of this log; returns the epochs that were read before it."""
+    """Check that a position belongs to this log and return the epochs that were read before it."""
     known = tuple(EpochStart(*entry) for entry in position.get("epochs", ()))
     check_position(plan, position["offset"], position["epoch"], known)
     return known
@@ -124,19 +124,19 @@ def _check(plan: ReadPlan, position: dict[str, Any]) -> tuple[EpochStart, ...]:
 def check_position(
     plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochStart] = ()
 ) -> None:
-    """Prove that a position read up to before still is one of this log.
+    """Check that the log still contains the record before a stream's position.
 
-    ``known`` are the epochs of what was read below ``offset``, as far as they were kept.
+    ``known`` are the epochs of the records below ``offset``, as far as they were kept.
 
     Raises:
         LogTruncatedError: The log no longer has the record before ``offset``.
-        AuditError: The log start has moved past it, so that records were missed.
+        AuditError: The log start has moved past it, so records were missed.
     """
     if offset == 0:
         return
     if offset < plan.start_offset:
         raise AuditError(
-            f"{plan.source}: offsets {offset} to {plan.start_offset} left the log before they "
+            f"{plan.source}: offsets {offset} to {plan.start_offset} were trimmed before they "
             "were read; begin a new query"
         )
     newer = next((entry for entry in plan.epochs if entry.epoch > epoch), None)
@@ -147,7 +147,7 @@ def check_position(
     read = known or (EpochStart(epoch, offset - 1),)
     found = find_divergence(read, offset, plan.epochs, plan.end_offset)
     raise LogTruncatedError(
-        f"{plan.source} no longer contains what was read up to offset {offset}",
+        f"{plan.source} no longer contains the records read up to offset {offset}",
         offset=found.offset,
         epoch=epoch,
         is_exact=found.is_exact,
@@ -155,7 +155,7 @@ def check_position(
 
 
 def _batch_end(plan: ReadPlan, wanted: int, end_offset: int) -> int:
-    """End of the batch that holds the offset before ``wanted``, at most ``end_offset``."""
+    """Return the end of the batch with the offset before ``wanted``, at most ``end_offset``."""
     baseline = plan.baseline
     if baseline is not None and wanted < baseline.end_offset:
         wanted = baseline.end_offset

@@ -1,7 +1,7 @@
-"""How each thing of an image looks as a row of its typed table.
+"""The row of a typed table for each entity of an image.
 
-Belongs here: one function per table, from state to column values, and all rows of a whole
-image. When a row is due is ``audit.typed_tables``' work.
+One function per table maps state to column values; ``state_effects`` returns all rows of a whole
+image. ``audit.typed_tables`` decides when a row is due.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ View: TypeAlias = ImageDelta | MetadataImage
 
 
 class Effect(NamedTuple):
-    """One change of one thing: a typed row without its position.
+    """One change of one entity: a typed row without its position.
 
     ``values`` are those of ``schema.own_columns(table)``, in that order.
     """
@@ -36,20 +36,20 @@ class Effect(NamedTuple):
 
 
 def deleted_effect(table: str, *known: Any) -> Effect:
-    """A deletion: the first columns are ``known``, the rest null."""
+    """Return a deletion: the first columns are ``known``, the rest null."""
     missing = len(own_columns(table)) - len(known)
     return Effect(table, DELETE, (*known, *(None,) * missing))
 
 
 def topic_effect(topic_id: Uuid, name: str) -> Effect:
-    """A topic as it is now."""
+    """Return a topic's current state."""
     return Effect("topics", SET, (uuid_to_text(topic_id), name))
 
 
 def partition_effect(
     view: View, topic_id: Uuid, index: int, state: PartitionState, change_index: int = 0
 ) -> Effect:
-    """A partition as it is now; derived when ``change_index`` is above 0."""
+    """Return a partition's current state; derived when ``change_index`` is above 0."""
     values = (
         uuid_to_text(topic_id),
         index,
@@ -70,7 +70,7 @@ def partition_effect(
 
 
 def resource_type_name(resource_type: int) -> str:
-    """``topic``, ``broker`` and so on; the number for a type of a newer release."""
+    """Return ``topic``, ``broker`` and so on; the number for a type of a newer release."""
     try:
         return ResourceType(resource_type).name.lower()
     except ValueError:
@@ -80,7 +80,7 @@ def resource_type_name(resource_type: int) -> str:
 def config_effect(
     resource: tuple[int, str], key: str, value: str | None, old_value: str | None
 ) -> Effect:
-    """A configuration value as it is now, None when it is gone."""
+    """Return a configuration's current value, None if it was removed."""
     change = DELETE if value is None else SET
     name = (resource_type_name(resource[0]), resource[1], key)
     return Effect("configs", change, (*name, value, old_value))
@@ -91,7 +91,7 @@ def _endpoints(endpoints: tuple[records.ListenerEndpoint, ...]) -> list[str]:
 
 
 def broker_effect(broker: BrokerRegistration) -> Effect:
-    """A broker's registration as it is now."""
+    """Return a broker's current registration."""
     values = (
         broker.id,
         broker.epoch,
@@ -106,7 +106,7 @@ def broker_effect(broker: BrokerRegistration) -> Effect:
 
 
 def controller_effect(controller: ControllerRegistration) -> Effect:
-    """A controller's registration as it is now."""
+    """Return a controller's current registration."""
     values = (
         controller.id,
         uuid_to_text(controller.incarnation_id),
@@ -116,7 +116,7 @@ def controller_effect(controller: ControllerRegistration) -> Effect:
 
 
 def feature_effect(name: str, level: int) -> Effect:
-    """A finalised feature level as it is now, 0 when it is gone."""
+    """Return a finalised feature level, 0 if it was removed."""
     if level == 0:
         return deleted_effect("features", name)
     return Effect("features", SET, (name, level))
@@ -125,7 +125,7 @@ def feature_effect(name: str, level: int) -> Effect:
 def quota_effect(
     entity: tuple[records.QuotaEntity, ...], quota: str, value: float | None
 ) -> Effect:
-    """A client quota as it is now, None when it is gone."""
+    """Return a client quota's current value, None if it was removed."""
     parts = {
         part.entity_type: part.entity_name for part in sorted(entity, key=records.entity_order)
     }
@@ -134,7 +134,7 @@ def quota_effect(
 
 
 def acl_effect(acl: records.AccessControlEntryRecord) -> Effect:
-    """An ACL as it is now."""
+    """Return an ACL's current state."""
     values = (
         uuid_to_text(acl.id),
         acl.resource_type,
@@ -149,12 +149,12 @@ def acl_effect(acl: records.AccessControlEntryRecord) -> Effect:
 
 
 def block_effect(next_id: int) -> Effect:
-    """The counter of producer ids as it is now."""
+    """Return the current counter of producer ids."""
     return Effect("producer_ids", SET, ("block", None, None, next_id))
 
 
 def producer_effect(producer_id: int, epoch: int) -> Effect:
-    """A producer as it is now."""
+    """Return a producer's current epoch."""
     return Effect("producer_ids", SET, ("producer", producer_id, epoch, None))
 
 
@@ -225,5 +225,5 @@ _ALL: dict[str, Callable[[MetadataImage], Iterator[Effect]]] = {
 
 
 def state_effects(image: MetadataImage, table: str) -> Iterator[Effect]:
-    """Everything of one table that exists in the image, each as 'set', sorted by key."""
+    """Yield every entity of one table in the image, each as 'set', sorted by key."""
     return _ALL[table](image)

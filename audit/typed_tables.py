@@ -1,9 +1,8 @@
-"""From one record to the rows of the typed tables: which things it changed.
+"""Map one record to the rows of the typed tables that it changes.
 
-The state itself always comes from the replay (``statemachine.delta``): nothing is computed a
-second time. Each function looks at the state before its record is replayed and returns a second
-one, which is called after it. Every record type has one in ``EFFECTS``, or is named in
-``WITHOUT_EFFECT``.
+The state always comes from the replay (``statemachine.delta``), never from a second computation.
+Each function reads the state before its record is replayed and returns a function to call after
+the replay. Every record type has an entry in ``EFFECTS`` or is named in ``WITHOUT_EFFECT``.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from statemachine.delta import ImageDelta
 from statemachine.sections.configs import ResourceType
 
 Derived: TypeAlias = list[records.PartitionChangeRecord]
-"""The partition changes that follow from a broker event, in the order they are replayed."""
+"""The partition changes derived from a broker event, in the order they are replayed."""
 
 After: TypeAlias = Callable[[], list[Effect]]
 Before: TypeAlias = Callable[[ImageDelta, Any, Derived], After]
@@ -59,7 +58,7 @@ def _remove_topic(delta: ImageDelta, record: records.RemoveTopicRecord, _derived
 
 
 def _partitions_after(delta: ImageDelta, keys: list[tuple[Uuid, int, int]]) -> list[Effect]:
-    """Partitions by topic id, number and change index, as they are now."""
+    """Return the current partitions by topic id, number and change index."""
     found = []
     for topic_id, index, change_index in keys:
         state = delta.topics.partition(topic_id, index)
@@ -227,15 +226,15 @@ EFFECTS: dict[type[records.MetadataRecord], Before] = {
 
 WITHOUT_EFFECT: frozenset[type[records.MetadataRecord]] = frozenset(
     {
-        # Markers: what they hold back or discard is the walk's business.
+        # Markers of transactions; ``audit.scan`` handles the changes between them.
         records.NoOpRecord,
         records.BeginTransactionRecord,
         records.EndTransactionRecord,
         records.AbortTransactionRecord,
-        # In checkpoints only.
+        # Occur in checkpoints only.
         records.BrokerEpochRecord,
         records.ProducerStateRecord,
-        # Read in ``history``, where credentials are hidden.
+        # Shown in ``history`` only, with hidden credentials.
         records.DelegationTokenRecord,
         records.RemoveDelegationTokenRecord,
         records.UserScramCredentialRecord,

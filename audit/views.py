@@ -4,8 +4,8 @@
 - Who led which partition, from when to when, and why did it change?
 - Who changed which configuration, from what to what, when and why?
 
-Typed rows hold the whole state after each change, as the replay saw it; so a question only has
-to pick rows, and nothing here knows what a record means.
+Typed rows hold the whole state after each change, as replayed. A question only selects rows; no
+code here interprets records.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LATEST = (1 << 63) - 1
-"""As-of offset for "everything there is"."""
+"""As-of offset that selects everything."""
 
-# A baseline states everything anew: what it does not name was gone by then.
+# A baseline restates everything: an entity that it does not name no longer exists.
 _RESET = """
     SELECT coalesce(max(batch_end_offset), 0) AS offset
     FROM {history} WHERE is_baseline AND batch_end_offset <= :as_of
@@ -94,7 +94,7 @@ _CONFIG_CHANGES = """
 
 @dataclass(frozen=True, slots=True)
 class AuditTables:
-    """The tables of one trail; each is opened when a question needs it."""
+    """The tables of one audit trail; each is opened when a question needs it."""
 
     spark: SparkSession
     open_table: Callable[[str], DataFrame]
@@ -108,14 +108,14 @@ class AuditTables:
 
 
 def tables_of_export(spark: SparkSession, folder: Path) -> AuditTables:
-    """The complete files of an export; a table without rows is empty, not missing.
+    """Open the complete files of an export; a table without rows is empty, not missing.
 
     Raises:
-        AuditError: Nothing is exported there.
+        AuditError: The folder contains no export.
     """
     export = ExportFolder(folder)
     if not export.ranges():
-        raise AuditError(f"{folder}: nothing is exported here")
+        raise AuditError(f"{folder}: contains no export")
 
     def open_table(table: str) -> DataFrame:
         schema = spark_schema(table)
@@ -128,9 +128,9 @@ def tables_of_export(spark: SparkSession, folder: Path) -> AuditTables:
 
 
 def tables_of_log(spark: SparkSession, source: Path, *, with_unknown: bool = False) -> AuditTables:
-    """The tables of a log directory or file, read by the data source when they are used.
+    """Open the tables of a log directory or file; the data source reads them when they are used.
 
-    ``with_unknown`` also takes in what is not known to be committed.
+    ``with_unknown`` includes records that are not known to be committed.
     """
 
     def open_table(table: str) -> DataFrame:
@@ -142,9 +142,9 @@ def tables_of_log(spark: SparkSession, source: Path, *, with_unknown: bool = Fal
 
 
 def state_as_of(tables: AuditTables, table: str, as_of: int = LATEST) -> DataFrame:
-    """Everything of a typed table that exists as of an offset (exclusive), sorted by key.
+    """Return every entity of a typed table as of an offset (exclusive), sorted by key.
 
-    Each row says which record made it so, when, who asked and why.
+    Each row names the record that last changed it, when, by whom and why.
     """
     keys = key_columns(table)
     names = [column.name for column in own_columns(table)]
@@ -160,14 +160,14 @@ def state_as_of(tables: AuditTables, table: str, as_of: int = LATEST) -> DataFra
 
 
 def leadership_timeline(tables: AuditTables, as_of: int = LATEST) -> DataFrame:
-    """Who led each partition, one row per leader epoch, as far as known as of an offset.
+    """Return the leaders of each partition, one row per leader epoch, as of an offset.
 
-    Offsets are half-open: a leader of [from_offset, until_offset); null for "still leads".
-    Leader -1 stands for none. ``cause`` names the record that began the turn.
+    A leader led [from_offset, until_offset); null means that it still leads. Leader -1 means none.
+    ``cause`` names the record that began the row.
     """
     return tables.ask(_LEADERS % {"set": SET, "delete": DELETE}, "partitions", as_of)
 
 
 def config_changes(tables: AuditTables, as_of: int = LATEST) -> DataFrame:
-    """Every change of a configuration value below an offset: who, when, what, why."""
+    """Return every change of a configuration below an offset: who, when, what, why."""
     return tables.ask(_CONFIG_CHANGES, "configs", as_of)

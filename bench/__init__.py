@@ -1,6 +1,6 @@
-"""Measurements of Quorate beside its peers; ``python -m bench`` is the entry."""
+"""Benchmarks of Quorate and its peers; run ``python -m bench``."""
 
 from quorum.transport.poller import poll_on_waiting_thread
 
-# What the documentation asks of client programs; here, because the modules below import gRPC.
+# The documentation recommends this to client programs; set before the modules below import gRPC.
 poll_on_waiting_thread()

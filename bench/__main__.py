@@ -1,9 +1,8 @@
-"""``python -m bench``: every figure of this machine, peers beside ours where they are installed.
+"""``python -m bench``: all figures of this machine, with the peer systems that are installed.
 
 Prints a table on standard error and one JSON object on standard output (or to ``--output``).
-Exit code 1 when a run was refused because the disks did not see every commit. Also when our
-fail-over took longer than ``--fail-over-p50-max`` or ``--fail-over-max`` allow; figures are left
-all the same.
+Exit code 1 if a run was refused because the disks did not sync every commit, or if the fail-over
+took longer than ``--fail-over-p50-max`` or ``--fail-over-max``; the figures are printed anyway.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--writers", nargs="+", type=int, default=[1, 16, 64, 256])
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each write measurement")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of a write measurement")
     parser.add_argument("--warm-up", type=float, default=1.0, help="seconds before each of them")
-    parser.add_argument("--rounds", type=int, default=3, help="undisturbed rounds of each figure")
-    parser.add_argument("--kills", type=int, default=10, help="leaders killed for each p50")
+    parser.add_argument("--rounds", type=int, default=3, help="undisturbed rounds per figure")
+    parser.add_argument("--kills", type=int, default=10, help="leader kills per system")
     parser.add_argument(
-        "--fail-over-p50-max", type=float, metavar="MS", help="fail if p50 is above"
+        "--fail-over-p50-max", type=float, metavar="MS", help="fail if the p50 is above"
     )
-    parser.add_argument("--fail-over-max", type=float, metavar="MS", help="fail if any is above")
-    parser.add_argument("--records", type=int, default=200_000, help="in the loaded checkpoint")
+    parser.add_argument("--fail-over-max", type=float, metavar="MS", help="fail if a time is above")
+    parser.add_argument("--records", type=int, default=200_000, help="records in the checkpoint")
     parser.add_argument("--snapshot-bytes", type=int, default=200_000_000)
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     parser.add_argument("--output", type=Path, help="write the JSON here")
     options = parser.parse_args()
     bounds = (options.fail_over_p50_max, options.fail_over_max)
     if "failover" not in options.only and bounds != (None, None):
-        parser.error("a bound of the fail-over needs the part failover")
+        parser.error("--fail-over-p50-max and --fail-over-max need the part failover")
     return options
 
 
@@ -147,13 +146,13 @@ def _snapshot(options: argparse.Namespace) -> dict[str, object]:
 def _image(options: argparse.Namespace) -> dict[str, object]:
     results = measure_image_load(options.folder, records=options.records, rounds=options.rounds)
     found = _spread([each.records_per_second for each in results])
-    # One thread does all of it: on a machine with other work this is the figure to compare.
+    # Single-threaded, so processor time is comparable on a machine with other work.
     found["per_cpu_second"] = statistics.median(each.records_per_cpu_second for each in results)
     return found
 
 
 def main() -> int:
-    """Measure, report, and say by the exit code whether the figures count."""
+    """Measure and report; return the exit code."""
     options = _arguments()
     try:
         figures = _measure(options)

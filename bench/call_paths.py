@@ -1,8 +1,8 @@
-"""Which of our functions one write and one Fetch enter: how many, in how many files.
+"""Count the functions of Quorate that one write and one Fetch call, by node and by file.
 
-Three real nodes in one process, each on a thread of its own. Entries into our functions, and
-resumptions of our coroutines, are counted by node. Writes come one at a time, so a write is what
-its leader does from one to the next, the Fetches of both followers included.
+Three real nodes run in one process, each on its own thread. Calls of Quorate's functions and
+resumptions of its coroutines are counted per node. Writes are sequential, so one write includes
+everything its leader does until the next, including the Fetches of both followers.
 
     python -m bench.call_paths --writes 200 --functions 40
 """
@@ -68,7 +68,7 @@ class Trio:
         threading.setprofile(None)
 
     def _begin(self, _frame: FrameType, _event: str, _: object) -> None:
-        """The first event of a thread: it is counted for the node that starts now."""
+        """Handle the first event of a thread, which belongs to the node that starts now."""
         counter: Counter[CodeType] = Counter()
         self.counters[-1].append(counter)
 
@@ -86,7 +86,7 @@ class Trio:
         await node.stop()
 
     def leader(self) -> int:
-        """The place of the node that takes writes; waits for one."""
+        """Return the index of the node that accepts writes; waits for one."""
         while True:
             for place, node in enumerate(self.nodes):
                 if node.replica.node.can_write:
@@ -94,18 +94,18 @@ class Trio:
             time.sleep(0.05)
 
     def entered(self) -> list[Counter[CodeType]]:
-        """What every node has entered until now."""
+        """Return the calls counted so far, per node."""
         return [sum((each.copy() for each in node), Counter()) for node in self.counters]
 
     def stop(self) -> None:
-        """Stop all nodes and wait for them."""
+        """Stop all nodes and wait for their threads."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
 
 
 async def _write(trio: Trio, writes: int) -> list[Counter[CodeType]]:
-    """What every node enters for so many writes."""
+    """Return the calls per node for this number of writes."""
     async with Client(trio.addresses) as client:
         await create_topics(client)
         await client.write(config_change(0))
@@ -117,9 +117,9 @@ async def _write(trio: Trio, writes: int) -> list[Counter[CodeType]]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Which of our functions a write and a Fetch enter")
+    parser = argparse.ArgumentParser(description="Count function calls per write and Fetch")
     parser.add_argument("--writes", type=int, default=200)
-    parser.add_argument("--functions", type=int, default=0, help="list so many of each row")
+    parser.add_argument("--functions", type=int, default=0, help="functions to list per row")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         trio = Trio(Path(folder))

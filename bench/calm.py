@@ -1,9 +1,8 @@
-"""``python -m bench.calm --minutes 60``: full write load and starved processors, and no election.
+"""``python -m bench.calm --minutes 60``: no election under full load on contended processors.
 
-Three nodes with default settings, more writers than they can serve, and as many spinning
-processes as there are processors beside them. Nothing is broken. Exit code 1 when any node
-stood for election, asked for pre-votes or learned of another leadership term, or when too few
-writes were acknowledged for the load to count as full; 0 otherwise.
+Three nodes with default settings, more writers than they can serve, and one spinning process per
+processor. No fault is injected. Exit code 1 if a node campaigned, asked for pre-votes or saw
+another leadership term, or if too few writes were acknowledged for full load; else 0.
 """
 
 from __future__ import annotations
@@ -26,29 +25,29 @@ from quorate.demo.local_cluster import LocalCluster, LocalNode
 CHUNK_SECONDS = 20.0
 WRITERS = 64
 WRITES_PER_SECOND_MIN = 50
-"""Acknowledged writes; below that the writers waited for something and were no load."""
+"""Minimum rate of acknowledged writes; below it the load does not count as full."""
 SETTINGS = {
     "limits.disk_free_bytes_min": 0,
     "snapshot.max_bytes_between": 8 << 20,
     "snapshot.min_changed_records_ratio": 0.1,
 }
-"""Quorum timers stay at their defaults; checkpoints and trims fall into every run."""
+"""Quorum timers stay at their defaults; every run includes checkpoints and trims."""
 _STOOD = 'quorate_raft_role_changes_total{state="%s"}'
 
 
 @dataclass(frozen=True, slots=True)
 class LeadershipTerm:
-    """What one node says of elections. Equal before and after: nothing happened."""
+    """Election counters of one node. Equal before and after a run: no election."""
 
     epoch: int
     stood: int
-    """Times the node asked for pre-votes or votes."""
+    """Number of campaigns of the node, pre-votes included."""
     leader_changes: int
 
 
 @dataclass(slots=True)
 class Calm:
-    """What a run saw."""
+    """The result of a run."""
 
     minutes: float = 0.0
     writes: int = 0
@@ -59,10 +58,10 @@ class Calm:
 
 
 def problems(seen: Calm) -> list[str]:
-    """Return one sentence for each bar that a run misses."""
+    """Return one sentence for each requirement that a run misses."""
     found = []
     if seen.elections:
-        found.append(f"{seen.elections} elections, although nothing was broken")
+        found.append(f"{seen.elections} elections, although no fault was injected")
     if seen.writes <= seen.minutes * 60 * WRITES_PER_SECOND_MIN:
         found.append(
             f"{seen.writes} writes in {seen.minutes:.1f} min, "
@@ -74,7 +73,7 @@ def problems(seen: Calm) -> list[str]:
 def elections_between(
     before: Mapping[int, LeadershipTerm], after: Mapping[int, LeadershipTerm]
 ) -> int:
-    """Return how often nodes stood for election; a node that only heard of one counts once."""
+    """Return the number of campaigns; a node that only saw another's counts once."""
     return sum(
         max(1, after[each].stood - before[each].stood)
         for each in after
@@ -83,7 +82,7 @@ def elections_between(
 
 
 def leadership_term_of(cluster: LocalCluster, node: LocalNode) -> LeadershipTerm:
-    """As the node's metrics tell it."""
+    """Read the counters from the node's metrics."""
 
     def read(series: str) -> int:
         return int(cluster.metric(node, series) or 0)
@@ -102,7 +101,7 @@ def _spin() -> None:
 
 @contextmanager
 def contention(processes: int) -> Iterator[None]:
-    """So many processes that want a processor each, for nothing."""
+    """Run this many processes that only use processor time."""
     context = multiprocessing.get_context("spawn")
     spinning = [context.Process(target=_spin, daemon=True) for _ in range(processes)]
     for each in spinning:
@@ -116,7 +115,7 @@ def contention(processes: int) -> Iterator[None]:
 
 
 def measure_calm(folder: Path, *, minutes: float, writers: int, spinning: int) -> Calm:
-    """Run the load for so long and count elections."""
+    """Run the load for this long and count elections."""
     cluster = LocalCluster(folder, settings=SETTINGS)
     seen = Calm()
     try:
@@ -154,7 +153,7 @@ def _announce(text: str) -> None:
 
 
 def main() -> int:
-    """Measure and report; 1 if there are ``problems``, which standard error then names."""
+    """Measure and report; return 1 if there are ``problems``, listed on standard error."""
     parser = argparse.ArgumentParser(prog="bench.calm", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--writers", type=int, default=WRITERS)

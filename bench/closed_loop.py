@@ -1,8 +1,8 @@
-"""Closed-loop writers against a quorum: each waits for its answer before it writes again.
+"""Closed-loop writers against a quorum: each waits for its response before the next write.
 
-What one write is here: a validated change of a topic's configuration with a value of 100 bytes,
-under a producer's sequence number, with principal, client id, request id and reason in its
-record headers, answered once it is committed and applied.
+One write is a validated change of a topic's configuration with a value of 100 bytes. It has a
+producer's sequence number, and principal, client id, request id and reason in its record headers.
+The response comes once it is committed and applied.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class LoadResult:
 
 
 def percentile(ascending: list[float], fraction: float) -> float:
-    """The value that ``fraction`` of a sorted, non-empty list does not exceed."""
+    """Return the smallest value that ``fraction`` of a sorted, non-empty list does not exceed."""
     return ascending[min(len(ascending) - 1, int(fraction * len(ascending)))]
 
 
 async def create_topics(client: Client, broker_id: int = 1001) -> None:
-    """One broker and the topics whose configuration the writers change."""
+    """Create one broker and the topics whose configuration the writers change."""
     registration = wire.RegisterBroker(
         broker_id=broker_id, incarnation_id=bytes(15) + b"\x01", log_dirs=[b"\x80" + bytes(15)]
     )
@@ -73,12 +73,12 @@ async def create_topics(client: Client, broker_id: int = 1001) -> None:
 
 
 def topic_name(number: int) -> str:
-    """The topic that the write of this number changes."""
+    """Return the topic that the write of this number changes."""
     return f"bench-{number % TOPICS}"
 
 
 def config_change(number: int) -> wire.Command:
-    """A change nobody has made before: equal values would be no change and write nothing."""
+    """Return a change with a new value; an equal value would write nothing."""
     command = wire.Command()
     change = command.incremental_alter_configs
     change.resource_type = TOPIC
@@ -95,9 +95,9 @@ def config_change(number: int) -> wire.Command:
 async def run_writers(
     client: Client, writers: int, *, seconds: float, warm_up_seconds: float, first_number: int
 ) -> LoadResult:
-    """Let so many writers write for a while and time every answer.
+    """Run this many concurrent writers for a while and measure the latency of every write.
 
-    ``first_number`` begins the numbers of this run's writes; no earlier run may have used them.
+    ``first_number`` is the number of this run's first write; numbers must be unique over runs.
     """
     latencies: list[float] = []
     numbers = itertools.count(first_number)

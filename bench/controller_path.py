@@ -1,8 +1,7 @@
-"""What one command costs the controller: evaluate, encode, replay, append, adopt, answer.
+"""Measure the controller's cost per command: evaluate, encode, replay, append, promote, respond.
 
-Runs the real controller over a log that is instantly durable and committed, so that only the
-controller's own work is measured. Prints one JSON object; microseconds of processor time per
-command.
+Runs the real controller over a log that is durable and committed at once, so only the controller's
+own work is measured. Prints one JSON object, in microseconds of processor time per command.
 
     python -m bench.controller_path --commands 20000 --group 64
 """
@@ -33,7 +32,7 @@ WINDOW = 32
 
 
 class InstantLog:
-    """A log whose every append is durable and committed as soon as it is asked for."""
+    """A log on which every append is durable and committed at once."""
 
     is_leader = can_write = True
     epoch = 1
@@ -70,7 +69,7 @@ class InstantLog:
         raise SystemExit(reason)
 
     def commit(self) -> None:
-        """Deliver what was appended."""
+        """Deliver the appended batches as committed."""
         data, self._pending = self._pending, b""
         self.flushed_end_offset = self.high_watermark = self.log_end_offset
         if data:
@@ -78,7 +77,7 @@ class InstantLog:
 
 
 def measure(commands: int, group: int) -> tuple[float, int]:
-    """Processor seconds for so many config changes in groups, and how many succeeded."""
+    """Return the processor seconds for config changes in groups, and how many succeeded."""
     bootstrap = (
         FeatureLevelRecord("metadata.version", 33),
         *(TopicRecord(f"topic-{i}", bytes(12) + i.to_bytes(4, "big")) for i in range(1, TOPICS)),
@@ -112,7 +111,7 @@ def measure(commands: int, group: int) -> tuple[float, int]:
 
 
 def _no_checkpoint(snapshot_id: SnapshotId) -> Iterable[bytes]:
-    raise SystemExit(f"nobody asked for {snapshot_id}")
+    raise SystemExit(f"unexpected read of checkpoint {snapshot_id}")
 
 
 def _producers(controller: Controller, log: InstantLog, count: int) -> list[int]:

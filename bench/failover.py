@@ -1,4 +1,4 @@
-"""SIGKILL of the leader to the next acknowledged write, for us and for the peers."""
+"""Time from SIGKILL of the leader to the next acknowledged write, for Quorate and the peers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PEER_SECONDS_MAX = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """One death of a leader; both moments are of the monotonic clock, in seconds."""
+    """One kill of a leader; both times are seconds of the monotonic clock."""
 
     killed_at: float
     answered_at: float
-    """When the first acknowledgement after the kill came, of a write begun at any time."""
+    """Time of the first acknowledgement after the kill, of a write begun at any time."""
 
     @property
     def ms(self) -> float:
@@ -40,16 +40,16 @@ class Killable(Protocol):
     """A peer system that can lose its leader."""
 
     def failover_command(self) -> Sequence[str]:
-        """Prints the wall time of every acknowledgement, in nanoseconds."""
+        """Return a command that prints the wall time of every acknowledgement, in nanoseconds."""
 
     def leader(self) -> int:
-        """Who leads, once all members are there."""
+        """Return the number of the leader, once all members are up."""
 
     def kill(self, number: int) -> None:
-        """SIGKILL, and wait until the process is gone."""
+        """Send SIGKILL and wait until the process has ended."""
 
     def restart(self, number: int) -> None:
-        """All members are there again."""
+        """Restart the member and wait until all members are up."""
 
 
 async def _one_failover(
@@ -74,7 +74,7 @@ async def _one_failover(
 
 
 def measure_failover(cluster: LocalCluster, *, rounds: int) -> list[Failover]:
-    """Kill the leader ``rounds`` times; the topics of ``create_topics`` exist."""
+    """Kill the leader ``rounds`` times; the topics of ``create_topics`` must exist."""
 
     async def run() -> list[Failover]:
         numbers = itertools.count(_FIRST_NUMBER)
@@ -86,7 +86,7 @@ def measure_failover(cluster: LocalCluster, *, rounds: int) -> list[Failover]:
 
 
 def measure_peer_failover(peer: Killable, *, rounds: int) -> list[float]:
-    """The same for a peer system."""
+    """Kill a peer system's leader ``rounds`` times; return milliseconds."""
     results: list[float] = []
     command = peer.failover_command()
     with subprocess.Popen(
@@ -107,13 +107,13 @@ def measure_peer_failover(peer: Killable, *, rounds: int) -> list[float]:
         reader.start()
 
         def first_after(moment: int, count: int = 1) -> int:
-            """When the first write behind ``moment`` was acknowledged, once there are so many."""
+            """Wait for ``count`` acknowledgements after ``moment``; return when the first came."""
             with arrived:
                 if not arrived.wait_for(
                     lambda: sum(each > moment for each in times[-1000:]) >= count,
                     _PEER_SECONDS_MAX,
                 ):
-                    raise TimeoutError("no acknowledgement came after the kill")
+                    raise TimeoutError("no acknowledgement after the kill")
                 return next(each for each in times if each > moment)
 
         try:

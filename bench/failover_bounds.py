@@ -1,4 +1,4 @@
-"""How long the death of a leader may keep writers waiting, and whether a run kept to it."""
+"""Check fail-over times against bounds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LONGEST_MAX_MS = 600.0
 def exceeded(
     times_ms: Sequence[float], *, p50_max_ms: float | None, longest_max_ms: float | None
 ) -> list[str]:
-    """One sentence for each bound that these times break; None is no bound.
+    """Return one sentence for each bound that the times exceed; None means no bound.
 
-    p50 is the median: of an even number of times the mean of the middle two. No times at all
-    break whatever bound there is.
+    p50 is the median: for an even number of times the mean of the middle two. Without times every
+    bound counts as exceeded.
     """
     bounds = [bound for bound in (p50_max_ms, longest_max_ms) if bound is not None]
     if bounds and not times_ms:
-        return ["fail-over: no leader was killed, so that no bound was kept"]
+        return ["fail-over: no leader was killed, so the bounds were not checked"]
     found = []
     for name, measure, bound in (
         ("p50", statistics.median, p50_max_ms),

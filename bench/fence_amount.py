@@ -1,9 +1,9 @@
-"""``python -m bench.fence_amount``: how much is replicated when a broker goes offline (630.17).
+"""``python -m bench.fence_amount``: bytes replicated when a broker goes offline (630.17).
 
 The cluster of KIP-630: 100,000 topics of 10 partitions with three replicas each on 100 brokers, so
-that every broker holds 30,000 replicas. One of them is fenced: written as one event, from which
-every replica derives the changes, and written as one record per partition. Both are encoded as the
-log holds them, and both must lead to the same partitions. Prints one JSON object.
+every broker holds 30,000 replicas. One broker is fenced in two ways: as one event, from which
+every replica derives the changes, and as one record per partition. Both are encoded as in the
+log, and both must lead to the same partitions. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Amount:
 
     @property
     def bytes_per_partition(self) -> float:
-        """Of a record for each partition, with its share of the batch header."""
+        """Bytes per partition of the records, including their share of the batch headers."""
         return self.records_bytes / self.partitions_changed
 
     def as_row(self) -> dict[str, float]:
-        """For the report: to one broker, and to the 99 that are left."""
+        """Return the report row: bytes to one broker, and to the 99 remaining brokers."""
         return {
             **asdict(self),
             "bytes_per_partition": round(self.bytes_per_partition, 1),
@@ -63,7 +63,7 @@ class Amount:
 
 
 class DifferentOutcomeError(Exception):
-    """The event and the records do not lead to the same partitions: no figure means anything."""
+    """The event and the records lead to different partitions, so the figures are void."""
 
 
 def _records(topics: int) -> Iterator[MetadataRecord]:
@@ -82,7 +82,7 @@ def _records(topics: int) -> Iterator[MetadataRecord]:
 
 
 def image_of(topics: int) -> MetadataImage:
-    """The cluster before a broker goes."""
+    """Return the image before the broker goes offline."""
     delta = ImageDelta(EMPTY_IMAGE)
     for record in _records(topics):
         delta.replay(record)
@@ -104,10 +104,10 @@ def _batch_bytes(records: Sequence[MetadataRecord]) -> int:
 
 
 def measure(topics: int) -> Amount:
-    """Fence one broker both ways.
+    """Fence one broker in both ways.
 
     Raises:
-        DifferentOutcomeError: They do not lead to the same partitions.
+        DifferentOutcomeError: They lead to different partitions.
     """
     image = image_of(topics)
     event = BrokerFencedEvent(GONE, 1000 + GONE, derivation_version=DERIVATION_VERSION)
@@ -128,10 +128,10 @@ def measure(topics: int) -> Amount:
 
 
 def main() -> int:
-    """Print what it comes to."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="bench.fence_amount", description=__doc__)
     parser.add_argument("--topics", type=int, default=100_000)
-    # Millions of objects and no cycles: looking for some would take most of the time.
+    # Millions of objects without cycles: garbage collection would take most of the time.
     gc.disable()
     json.dump(measure(parser.parse_args().topics).as_row(), sys.stdout, indent=1)
     print()

@@ -1,4 +1,4 @@
-"""What this machine can do at best, measured in the same run: disk syncs and gRPC echoes."""
+"""The machine's best possible figures, measured in the same run: disk syncs and gRPC echoes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STREAM = "/bench.Floor/Stream"
 
 @dataclass(frozen=True, slots=True)
 class Floors:
-    """Figures that no system on this machine goes below (latency) or above (rates)."""
+    """Limits for any system on this machine: minimum latencies, maximum rates."""
 
     fdatasync_p50_ms: float
     fdatasync_p99_ms: float
@@ -37,7 +37,7 @@ class Floors:
 
 
 def measure_fdatasync(folder: Path, *, seconds: float) -> tuple[float, float]:
-    """Median and 99th percentile of appending 4 KiB and syncing it, in milliseconds."""
+    """Return the median and 99th percentile of appending and syncing 4 KiB, in milliseconds."""
     took: list[float] = []
     block = bytes(_SYNC_BYTES)
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -74,7 +74,7 @@ async def _rate(one_turn: Any, parallel: int, seconds: float) -> float:
 
 
 async def _measure_echo(seconds: float) -> tuple[float, float, float, float]:
-    """Client and server share this process: half of what two processors could do."""
+    """Measure with client and server in one process: about half the rate of two processors."""
     server = aio.server()
     handlers = {
         "Unary": grpc.unary_unary_rpc_method_handler(_unary),
@@ -111,7 +111,7 @@ async def _measure_echo(seconds: float) -> tuple[float, float, float, float]:
 
 
 def measure_floors(folder: Path, *, seconds: float) -> Floors:
-    """All floors, each for about ``seconds``."""
+    """Measure all floors, each for about ``seconds``."""
     p50_ms, p99_ms = measure_fdatasync(folder, seconds=seconds)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         unary, unary_64, stream, streams_64 = runner.run(_measure_echo(seconds))

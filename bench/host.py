@@ -1,4 +1,4 @@
-"""How much of the processors the machine's host gave to somebody else while something ran."""
+"""Measure how much processor time the hypervisor withheld (steal time) during a measurement."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import psutil
 
 @dataclass(slots=True)
 class HostShare:
-    """What the host took between two readings."""
+    """The steal time between two readings."""
 
     stolen: float | None = None
     """Share of all processor time, idle time included, from 0 to 1.
 
-    None while the readings are not over, and on a machine that does not tell (no Linux, or a
+    None until the second reading, and on machines that do not report it (no Linux, or a
     hypervisor that hides it).
     """
 
 
 @contextmanager
 def host_share() -> Iterator[HostShare]:
-    """Watch what runs inside of the context; the share is there when it ends."""
+    """Measure inside the context; the share is set when the context ends."""
     share = HostShare()
     before = psutil.cpu_times()
     yield share
@@ -34,4 +34,4 @@ def host_share() -> Iterator[HostShare]:
 
 
 _COLUMNS = 8
-"""user to steal; the two of guests behind them are part of user and nice already."""
+"""Columns user to steal; the two guest columns after them are part of user and nice."""

@@ -1,4 +1,4 @@
-"""Checkpoint to image: records per second, every checksum and the state digest verified."""
+"""Load a checkpoint into an image: records per second, with all checksums and the state digest."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class LoadOfImage:
 
     @property
     def records_per_cpu_second(self) -> float:
-        """What the rate would be with a processor to itself."""
+        """The rate on a processor of its own."""
         return self.records / self.cpu_seconds
 
     @property
     def records_per_second(self) -> float:
-        """Data records, control records not counted."""
+        """Data records per second, without control records."""
         return self.records / self.seconds
 
 
 def _records(count: int) -> Iterator[MetadataRecord]:
-    """Topics of eighteen partitions and one configuration each, as a broad cluster has them."""
+    """Yield topics of eighteen partitions and one configuration each, as in a large cluster."""
     yield FeatureLevelRecord("metadata.version", 33)
     for number in range(count // (PARTITIONS_PER_TOPIC + 2)):
         topic_id = b"\x40" + number.to_bytes(15, "big")
@@ -73,7 +73,7 @@ def _image(count: int) -> MetadataImage:
 
 
 def measure_image_load(folder: Path, *, records: int, rounds: int) -> list[LoadOfImage]:
-    """Write a checkpoint of about so many records and load it ``rounds`` times."""
+    """Write a checkpoint of about ``records`` records and load it ``rounds`` times."""
     results: list[LoadOfImage] = []
     with tempfile.TemporaryDirectory(dir=folder) as name:
         values = DigestedValues(_image(records))

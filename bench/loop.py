@@ -1,6 +1,6 @@
-"""The event loop to run on: uvloop where it is installed (extra ``fast``), else asyncio's.
+"""The event loop of the benches: uvloop if installed (extra ``fast``), else asyncio's.
 
-uvloop makes stream turns cheaper (`bench/stream_turns.py`); nothing else depends on it.
+uvloop makes stream turns cheaper (`bench/stream_turns.py`); it changes nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """For ``asyncio.Runner(loop_factory=...)``."""
+    """Return the argument for ``asyncio.Runner(loop_factory=...)``."""
     if find_spec("uvloop") is None:
         return asyncio.new_event_loop
     factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop

@@ -1,8 +1,8 @@
-"""Write rate and latency of a three-node Quorate, with proof that every write was durable.
+"""Write rate and latency of a three-node Quorate, with a check that every write was durable.
 
-Counts the nodes' own fdatasync calls (their ``/metrics``) while the load runs, and the commit
-groups of the leader. A run with fewer than one sync per commit group on a majority of the
-nodes is refused: its figures would be those of memory, not of disks.
+Counts the nodes' own fdatasync calls (from ``/metrics``) and the commit groups of the leader during
+the load. A run with fewer than one sync per commit group on a majority of the nodes is refused,
+because it would measure memory instead of disks.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NUMBERS_PER_RUN = 10_000_000
 
 
 class NotDurableError(Exception):
-    """Fewer syncs than commit groups: the figures of this run mean nothing."""
+    """Fewer syncs than commit groups, so the figures of this run are void."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFigures:
-    """What one node did during a run."""
+    """The figures of one node during a run."""
 
     node_id: int
     role: str
@@ -48,7 +48,7 @@ class DurableLoad:
     commit_groups: int
 
     def as_row(self) -> dict[str, object]:
-        """For the report."""
+        """Return the report row."""
         row: dict[str, object] = asdict(self.load)
         row["rate"] = self.load.rate
         row["commit_groups"] = self.commit_groups
@@ -74,12 +74,12 @@ def _read(cluster: LocalCluster, node: LocalNode) -> _Reading:
 
 
 def check_durable(syncs: Sequence[int], commit_groups: int) -> None:
-    """Refuse figures that a majority of disks did not see.
+    """Raise an error unless a majority of disks synced every commit group.
 
-    Which majority saw a group differs from group to group (the slowest node takes several with
-    one sync), so the syncs of all nodes together are held against a majority's share. A node
-    may cover ``GROUPS_IN_FLIGHT_MAX`` groups with one sync, and no more, so that each node of a
-    majority has a share of its own to show as well.
+    The majority that synced a group differs from group to group (the slowest node covers several
+    groups with one sync). So the syncs of all nodes together are compared with a majority's share.
+    A node covers at most ``GROUPS_IN_FLIGHT_MAX`` groups with one sync, so each node of a majority
+    must also show its own share.
 
     Raises:
         NotDurableError: Fewer than one sync per commit group on a majority of the nodes.
@@ -92,7 +92,7 @@ def check_durable(syncs: Sequence[int], commit_groups: int) -> None:
         or least_of_majority * GROUPS_IN_FLIGHT_MAX < commit_groups
     ):
         raise NotDurableError(
-            f"{commit_groups} commit groups, but the nodes synced {sorted(syncs)} times"
+            f"{commit_groups} commit groups, but the nodes synced only {sorted(syncs)} times"
         )
 
 
@@ -105,7 +105,7 @@ async def measure_load(
     warm_up_seconds: float,
     run: int,
 ) -> DurableLoad:
-    """One closed-loop run with the nodes' figures around it.
+    """Run one closed-loop load and read the nodes' figures before and after.
 
     Raises:
         NotDurableError: See ``check_durable``.
@@ -120,7 +120,7 @@ async def measure_load(
         first_number=run * _NUMBERS_PER_RUN,
     )
     after = {node.id: _read(cluster, node) for node in nodes}
-    # The warm-up's writes are in the nodes' counters but not in the result's.
+    # The nodes' counters include the warm-up's writes; the result does not.
     writes = load.writes * (seconds + warm_up_seconds) / seconds
     leader = next((node for node in nodes if node.address == client.leader), None)
     figures = tuple(
@@ -140,7 +140,7 @@ async def measure_load(
 def run_load(
     cluster: LocalCluster, writers: int, *, seconds: float, warm_up_seconds: float, run: int
 ) -> DurableLoad:
-    """One closed-loop run through a client of its own; ``run`` is another number each time.
+    """Run one closed-loop load through a new client; ``run`` must be unique.
 
     Raises:
         NotDurableError: See ``check_durable``.
@@ -162,7 +162,7 @@ def run_load(
 
 
 def start_cluster(cluster: LocalCluster) -> None:
-    """Format, start, wait until every node wants clients, and create the topics."""
+    """Format and start the nodes, wait until all serve clients, and create the topics."""
 
     async def prepare() -> None:
         async with Client(cluster.addresses, client_id="bench", reason="benchmark") as client:

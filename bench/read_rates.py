@@ -1,8 +1,8 @@
-"""Linearizable and local reads of a three-node Quorate, asked of the leader and of a follower.
+"""Linearizable and local reads of a three-node Quorate, from the leader and from a follower.
 
-One read is DescribeConfigs of one topic, in a closed loop of so many readers: over the read stream
-of one client, as its users read, and as a unary call each, as a foreign client may. What gRPC
-itself can do with as many callers stands beside it (``floors``).
+One read is DescribeConfigs of one topic, in a closed loop of concurrent readers: over the read
+stream of one client, as in the client library, and as a unary call each, as other clients may do.
+``floors`` has the rate of gRPC itself with the same number of callers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from quorum.v1 import metadata_pb2, metadata_pb2_grpc
 
 READERS = 64
 _Read: TypeAlias = Callable[[str, str], Awaitable[metadata_pb2.DescribeConfigsResponse]]
-"""Reads one topic's configuration at a level."""
+"""Reads one topic's configuration at a given level."""
 _LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRate:
-    """One measurement. ``ages_ms_max`` is the oldest age that an answer admitted."""
+    """One measurement. ``ages_ms_max`` is the largest age in a response."""
 
     node: str
     level: str
@@ -119,7 +119,7 @@ async def _measure(
 def measure_reads(
     cluster: LocalCluster, *, readers: int, seconds: float, warm_up_seconds: float
 ) -> list[ReadRate]:
-    """Both levels and both ways at the leader and at a follower, one after the other."""
+    """Measure both levels, by stream and by call, at the leader and at a follower, in turn."""
 
     async def measure() -> list[ReadRate]:
         async with Client(cluster.addresses, timeout_seconds=30) as client:

@@ -1,4 +1,4 @@
-"""The figures of a run as a table for people. The JSON has more."""
+"""Render the figures of a run as a table. The JSON has more."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def _failover_row(text: str, figures: Mapping[str, Any]) -> list[str]:
 
 
 def render(figures: Mapping[str, Any]) -> str:
-    """Both tables. Ratios are ours by the peer's: a rate above 1 and a p50 below 1 are better.
+    """Return both tables. Ratios are ours by the peer's: rate above 1 and p50 below 1 are better.
 
-    ``rounds`` is how many count and how many were disturbed, ``stolen`` the most that the host
-    took of the processors in those that count.
+    ``rounds`` is the number of rounds counted and of rounds disturbed; ``stolen`` is the largest
+    steal share of the counted rounds.
     """
     lines = _table(_write_rows(figures)) if figures["writes"] else []
     return "\n".join([*lines, "", *_table(_other_rows(figures))])

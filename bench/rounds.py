@@ -1,10 +1,9 @@
-"""Rounds in which several systems were loaded one after the other, and which of them count.
+"""Rounds that load several systems one after the other, and the choice of rounds that count.
 
-A lone write is a chain of short turns on processors that sleep in between. A host that takes
-the processors away for a moment stretches the systems unequally: those with more turns more.
-So a round during which it took more than ``STOLEN_MAX`` from any of the systems is measured
-again, and does not count as long as there are rounds without. What was measured does not enter
-into that choice, only what the host did.
+A single write is a chain of short turns on processors that sleep in between. Steal time slows the
+systems unequally: those with more turns more. So a round in which any system lost more than
+``STOLEN_MAX`` is repeated, and does not count if there are undisturbed rounds. The choice depends
+on steal time only, never on the figures.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from typing import Any, TypeAlias
 
 STOLEN_MAX = 0.01
 REPEATS_MAX = 3
-"""For each round that shall count, so many are measured at most."""
+"""Rounds measured at most, per round wanted."""
 
 Row: TypeAlias = dict[str, Any]
 Round: TypeAlias = Mapping[str, Row]
-"""By the system's name, what it did; ``stolen`` is the host's share meanwhile, None if unknown."""
+"""Figures by the system's name; ``stolen`` is the steal share meanwhile, None if unknown."""
 
 
 def is_quiet(each: Round) -> bool:
-    """Whether the host left the processors to all systems of the round."""
+    """Return whether the steal share was low for all systems of the round."""
     return all((row["stolen"] or 0.0) <= STOLEN_MAX for row in each.values())
 
 
 def measure_rounds(measure: Callable[[], Round], wanted: int) -> list[Round]:
-    """Measure until ``wanted`` rounds were quiet, ``REPEATS_MAX`` times as many at most."""
+    """Measure until ``wanted`` rounds were quiet, at most ``REPEATS_MAX`` times as many."""
     rounds: list[Round] = []
     while sum(map(is_quiet, rounds)) < wanted and len(rounds) < wanted * REPEATS_MAX:
         rounds.append(measure())
@@ -36,13 +35,13 @@ def measure_rounds(measure: Callable[[], Round], wanted: int) -> list[Round]:
 
 
 def summarise(rounds: Sequence[Round], ours: str) -> dict[str, Row]:
-    """One row per system: its run of the median rate, and how it compares round by round.
+    """Return one row per system: its run of the median rate, and the comparison round by round.
 
-    Only quiet rounds count, if there is one; otherwise all do. Besides what the system told,
-    a row has ``rates`` of the rounds that count, ``stolen`` (the most of them), ``rounds``
-    (how many count) and ``disturbed`` (how many were not quiet). A peer's row has
-    ``rate_ratio`` and ``p50_ratio``, medians of ours by the peer's of the same round, and
-    ``rate_ratios`` and ``p50_ratios``, all of them.
+    Only quiet rounds count if there is one; otherwise all count. Besides the system's figures, a
+    row has ``rates`` of the rounds that count, ``stolen`` (their largest share), ``rounds`` (how
+    many count) and ``disturbed`` (how many were not quiet). A peer's row has ``rate_ratio`` and
+    ``p50_ratio``, medians of ours by the peer's of the same round, and ``rate_ratios`` and
+    ``p50_ratios``, all of them.
 
     Args:
         rounds: At least one; a peer that failed may be missing in the later ones.

@@ -1,8 +1,8 @@
-"""``python -m bench.scrub_cost``: what one writer waits for while the nodes read their files again.
+"""``python -m bench.scrub_cost``: latency of one writer while the nodes scrub their files.
 
-Three nodes, with the scrub at its default pace and without it, in turn. The pause between two
-passes is the shortest there is, so that a pass is under way nearly all the time, and on all three
-nodes at once; in earnest it is up to a day. Prints one JSON object.
+Three nodes run with the scrub at its default pace and without it, in turn. The pause between two
+passes is the minimum, so a pass runs nearly all the time on all three nodes; by default the pause
+is up to a day. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from quorate.config.sections import ScrubConfig
 from quorate.demo.local_cluster import LocalCluster
 
 FILLERS = 64
-"""Writers that make something to read before anything is measured."""
+"""Writers that fill the log before the measurement."""
 PAUSE_MS = 1000
 READ_BYTES = "quorate_scrub_read_bytes"
 
 
 @dataclass(slots=True)
 class Cost:
-    """Medians over the rounds; what was read is the least of any node in any round."""
+    """Values of all rounds; the bytes read are the least of any node in a round."""
 
     p50_ms: list[float] = field(default_factory=list)
     p99_ms: list[float] = field(default_factory=list)
     read_bytes_per_second: list[float] = field(default_factory=list)
 
     def as_row(self) -> dict[str, float]:
-        """For the report."""
+        """Return the report row."""
         return {
             "p50_ms": round(statistics.median(self.p50_ms), 2),
             "p99_ms": round(statistics.median(self.p99_ms), 2),
@@ -43,7 +43,7 @@ class Cost:
 
 
 def measure(cost: Cost, folder: Path, pace: int, seconds: float, fill_seconds: float) -> None:
-    """One round on a cluster of its own."""
+    """Measure one round on a new cluster."""
     settings = {
         "limits.disk_free_bytes_min": 0,
         "scrub.bytes_per_second": pace,
@@ -67,10 +67,10 @@ def measure(cost: Cost, folder: Path, pace: int, seconds: float, fill_seconds: f
 
 
 def main() -> int:
-    """Alternate, so that other work on the machine meets both alike."""
+    """Alternate with and without scrub, so that other work on the machine affects both alike."""
     parser = argparse.ArgumentParser(prog="bench.scrub_cost", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of a measurement")
     parser.add_argument("--fill-seconds", type=float, default=6.0)
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     arguments = parser.parse_args()

@@ -1,8 +1,8 @@
 """FetchSnapshot between two processes: megabytes per second, verified, before the final sync.
 
-The parts are the node's own: the store's ``read_chunk`` and checksum on one side, the peer
-stream in between, and on the other side a thread that checks every batch and writes the part
-file, with as many requests under way and chunks waiting as the configuration allows.
+Uses the node's own parts: ``read_chunk`` of the store with its checksum, the peer stream, and on
+the receiver a thread that checks every batch and writes the part file. Requests in flight and
+waiting chunks are at the configured limits.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TransferResult:
     seconds: float
     final_sync_seconds: float
     file_write_mb_per_second: float
-    """The floor: one process fills a new file with as many bytes and does nothing else."""
+    """The floor: one process only writes a new file of the same size."""
 
     @property
     def mb_per_second(self) -> float:
@@ -72,14 +72,14 @@ def _values(size_bytes: int) -> Iterator[bytes]:
 
 
 class _Sender:
-    """The leader's side: answers each request with the slice it asks for."""
+    """The leader's side: responds to each request with the requested chunk."""
 
     def __init__(self, directory: Path) -> None:
         self.network: PeerNetwork | None = None
         self._store = DirectorySnapshotStore(OsFileSystem(), directory, SystemClock())
 
     def receive(self, sender: int, message: Message) -> None:
-        """Serve one slice."""
+        """Serve one chunk."""
         assert isinstance(message, FetchSnapshotRequest)
         assert self.network is not None
         chunk = self._store.read_chunk(message.snapshot_id, message.position, message.max_bytes)
@@ -91,10 +91,10 @@ class _Sender:
         self.network.send(sender, answer)
 
     def on_refused(self, peer: int) -> None:
-        """Nobody is expected to refuse."""
+        """Not expected."""
 
     def on_request_failed(self, peer: int, request_id: int) -> None:
-        """The sender asks nothing."""
+        """Not expected: the sender makes no requests."""
 
 
 async def _serve(directory: Path) -> None:
@@ -109,7 +109,7 @@ async def _serve(directory: Path) -> None:
 
 
 class _Receiver:
-    """The replica's side: asks for slice after slice, a thread verifies and writes them."""
+    """The replica's side: requests chunk after chunk; a thread verifies and writes them."""
 
     def __init__(self, directory: Path) -> None:
         self.network: PeerNetwork | None = None
@@ -130,7 +130,7 @@ class _Receiver:
             await asyncio.sleep(_POLL_SECONDS)
 
     def ask(self) -> None:
-        """Keep slices under way as the core does, unless the disk is behind or all is here."""
+        """Keep requests in flight as the core does, unless the disk is behind or all are done."""
         if self._size and self.position >= self._size:
             if not self._unwritten and not self.done.done():
                 self.done.set_result(None)
@@ -151,7 +151,7 @@ class _Receiver:
             self.network.send(1, request)
 
     def receive(self, _sender: int, message: Message) -> None:
-        """Hand a slice to the writing thread and ask for the next."""
+        """Pass a chunk to the writing thread and request the next."""
         assert isinstance(message, FetchSnapshotResponse)
         assert crc32c(message.chunk) == message.chunk_crc
         self._requests -= 1
@@ -172,12 +172,12 @@ class _Receiver:
         self.ask()
 
     def on_refused(self, peer: int) -> None:
-        """The sender ended."""
+        """Fail the download: the sender has ended."""
         self.done.set_exception(RuntimeError(f"node {peer} is gone"))
 
     def on_request_failed(self, peer: int, request_id: int) -> None:
-        """A slice did not come."""
-        self.done.set_exception(RuntimeError(f"node {peer} left request {request_id} unanswered"))
+        """Fail the download: a chunk did not arrive."""
+        self.done.set_exception(RuntimeError(f"no response from node {peer} to {request_id}"))
 
 
 def _file_write_mb_per_second(directory: Path, size_bytes: int) -> float:
@@ -235,8 +235,8 @@ def measure_transfer(folder: Path, *, size_bytes: int, rounds: int) -> list[Tran
                     target.mkdir()
                     floor = _file_write_mb_per_second(target, size_bytes)
                     results.append(_with_loop(_download(port, target, floor)))
-                    # Memory that the machine hands out for the first time is many times slower
-                    # than memory the file cache has had before; a node's has been used.
+                    # Memory that the machine allocates for the first time is many times slower
+                    # than memory that the file cache used before, as in a running node.
                     shutil.rmtree(target)
             finally:
                 process.kill()

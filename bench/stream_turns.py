@@ -50,7 +50,7 @@ def replica_key(node_id: int) -> ReplicaKey:
 
 
 class Server:
-    """Answers every request at once with as many bytes as it asks for."""
+    """Responds to every request at once with the number of bytes requested."""
 
     def __init__(self) -> None:
         self.service: RaftService | None = None
@@ -101,7 +101,7 @@ async def serve() -> None:
 
 
 class Client:
-    """Sends the next request as soon as the answer is there, until the time is up."""
+    """Sends the next request as soon as the response arrives, until the time is up."""
 
     def __init__(self) -> None:
         self.network: PeerNetwork | None = None
@@ -113,7 +113,7 @@ class Client:
         self.refused_at = 0.0
 
     async def measure(self, make: Any, seconds: float) -> float:
-        """Turns per second."""
+        """Return the turns per second."""
         self.make, self.turns = make, 0
         self.finished.clear()
         start = time.perf_counter()
@@ -164,7 +164,7 @@ CASES: tuple[tuple[str, int, Any, float], ...] = (
 
 
 async def floor(port: int, size: int, seconds: float) -> float:
-    """Turns per second of a bare stream with frames of the same sizes and no codec."""
+    """Return the turns per second of a bare stream with frames of the same sizes and no codec."""
     request = size.to_bytes(4, "big") + bytes(96)
     async with aio.insecure_channel(f"ipv4:127.0.0.1:{port}", options=CLIENT_OPTIONS) as channel:
         call = channel.stream_stream(BARE_METHOD)()
@@ -179,7 +179,7 @@ async def floor(port: int, size: int, seconds: float) -> float:
 async def compare(
     client: Client, port: int, size: int, make: Any, seconds: float
 ) -> tuple[float, float]:
-    """Medians of ours and of the floor, measured in turns so that both see the same machine."""
+    """Return the medians of ours and of the floor, measured in turn on the same machine."""
     ours, bare = [], []
     for _ in range(ROUNDS):
         ours.append(await client.measure(make, seconds / ROUNDS))

@@ -1,6 +1,6 @@
-"""Our cluster and the peers, all of them running, measured by turns.
+"""Measure our cluster and the peers in turn, while all of them run.
 
-By turns, because other work on the machine then meets all of them alike.
+Alternating makes other work on the machine affect all systems alike.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ERROR_CHARACTERS_MAX = 500
 _OURS = "quorate"
 PEERS: dict[str, type[Etcd] | type[ZooKeeper]] = {Etcd.name: Etcd, ZooKeeper.name: ZooKeeper}
 SETTINGS = {"snapshot.max_bytes_between": 8 << 20, "snapshot.min_changed_records_ratio": 0.1}
-"""Checkpoints are on, and small enough thresholds let some of them fall into every run."""
+"""Checkpoints are on, with thresholds small enough that every run includes some."""
 
 
 @contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """A folder on the disk to measure, gone afterwards."""
+    """A folder on the disk to measure, removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="quorate-bench-", dir=parent) as name:
         yield Path(name)
 
 
 class Systems:
-    """Three nodes of each system, started with the object and stopped with ``stack``."""
+    """Three nodes of each system, started by the constructor and stopped by ``stack``."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Systems:
         start_cluster(self._cluster)
         self._peers: dict[str, Etcd | ZooKeeper] = {}
         self.figures: dict[str, dict[str, Any]] = {}
-        """What the peers did, by name, and why one of them was ``skipped`` or ``failed``."""
+        """The figures of the peers by name, or why one was ``skipped`` or ``failed``."""
         for name in peers:
             self._start_peer(name, stack)
 
@@ -74,7 +74,7 @@ class Systems:
         self._peers[name] = peer
 
     def writes(self, writer_counts: Sequence[int], rounds: int) -> list[Row]:
-        """Our row for each writer count; those of the peers go into ``figures``."""
+        """Return our row for each writer count; the peers' rows go into ``figures``."""
         ours: list[Row] = []
         for writers in writer_counts:
             found = summarise(measure_rounds(partial(self._round, writers), rounds), _OURS)
@@ -90,7 +90,7 @@ class Systems:
             try:
                 found[name] = _watched(partial(peer.load, writers, **self._durations))
             except PeerError as error:
-                # Left out from now on.
+                # Omitted from the next rounds.
                 del self._peers[name]
                 self.figures[name]["failed"] = str(error)[-_ERROR_CHARACTERS_MAX:]
         return found
@@ -99,7 +99,7 @@ class Systems:
         return run_load(self._cluster, writers, run=self._run, **self._durations).as_row()
 
     def failover(self, kills: int) -> list[float]:
-        """Milliseconds to our next acknowledgement; those of the peers go into ``figures``."""
+        """Return milliseconds to our next acknowledgement; the peers' go into ``figures``."""
         for name, peer in self._peers.items():
             try:
                 times = measure_peer_failover(peer, rounds=kills)

@@ -1,7 +1,7 @@
-"""Lets Spark find the data source ``cluster_metadata`` by itself.
+"""Registers the data source ``cluster_metadata`` with Spark.
 
 Spark imports every module whose name begins with ``pyspark_`` and registers its
-``DefaultSource``; nothing else belongs here.
+``DefaultSource``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Other systems, measured beside ours in the same run where they are installed."""
+"""Other systems, measured in the same run if they are installed."""

@@ -29,7 +29,7 @@ class Etcd:
         """Build the load program and start three members.
 
         Raises:
-            PeerError: The program cannot be built, or no leader came up.
+            PeerError: The program cannot be built, or no leader was elected.
         """
         self._folder = folder
         self._processes = Processes(folder)
@@ -43,7 +43,7 @@ class Etcd:
 
     @staticmethod
     def is_installed() -> bool:
-        """Whether etcd and what builds its load program are here."""
+        """Return whether etcd and the Go compiler for its load program are installed."""
         return all(shutil.which(program) for program in ("etcd", "etcdctl", "go"))
 
     def _start(self, number: int, *, state: str) -> None:
@@ -62,10 +62,10 @@ class Etcd:
         )  # fmt: skip
 
     def leader(self) -> int:
-        """The number of the member that leads, once all three agree that one does.
+        """Return the number of the leader, once all three members agree.
 
         Raises:
-            PeerError: None within the time allowed.
+            PeerError: No leader within the time limit.
         """
         deadline = time.monotonic() + _READY_SECONDS_MAX
         command = ["etcdctl", "--endpoints", ",".join(self._clients), "endpoint", "status",
@@ -83,10 +83,10 @@ class Etcd:
                 if len(found) == 3 and status["header"]["member_id"] == status.get("leader"):
                     return self._clients.index(each["Endpoint"])
             time.sleep(0.1)
-        raise PeerError("no etcd member leads")
+        raise PeerError("etcd has no leader")
 
     def load(self, writers: int, *, seconds: float, warm_up_seconds: float) -> dict[str, float]:
-        """Closed-loop puts to the leader."""
+        """Run closed-loop puts against the leader."""
         done = subprocess.run(
             [
                 str(self._program), "-endpoints", self._clients[self.leader()],
@@ -102,15 +102,15 @@ class Etcd:
         return result
 
     def failover_command(self) -> Sequence[str]:
-        """A program that writes without end and prints when each write was acknowledged."""
+        """Return a command that writes until killed and prints when each write was acknowledged."""
         return [str(self._program), "-mode", "failover", "-endpoints", ",".join(self._clients)]
 
     def kill(self, number: int) -> None:
-        """SIGKILL one and wait until it is gone."""
+        """Send SIGKILL to one member and wait until it has ended."""
         self._processes.kill(number)
 
     def restart(self, number: int) -> None:
-        """Bring a killed one back and wait until all three are there."""
+        """Restart a killed member and wait until all three are up."""
         self._start(number, state="existing")
         self.leader()
 

@@ -1,4 +1,4 @@
-"""Three processes of a peer system: started, one of them killed, all of them stopped."""
+"""Start, kill and stop the three processes of a peer system."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ STOP_SECONDS_MAX = 10.0
 
 
 class PeerError(Exception):
-    """A peer system did not do what it was asked to; it is then left out of the report."""
+    """A peer system failed; it is omitted from the report."""
 
 
 class Processes:
-    """By number, 0 to 2. ``stop`` ends what is still running and may be called twice."""
+    """Processes by number, 0 to 2. ``stop`` ends all of them and may be called twice."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -23,20 +23,20 @@ class Processes:
     def start(
         self, number: int, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start one; what it writes goes to ``<number>.log``."""
+        """Start one process; its output goes to ``<number>.log``."""
         with (self._folder / f"{number}.log").open("ab") as log:
             self._running[number] = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
             )
 
     def kill(self, number: int) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Send SIGKILL to one process and wait until it has ended."""
         process = self._running.pop(number)
         process.kill()
         process.wait()
 
     def stop(self) -> None:
-        """End all of them, by force if need be."""
+        """Terminate all processes, by SIGKILL if necessary."""
         for process in self._running.values():
             process.terminate()
         for process in self._running.values():

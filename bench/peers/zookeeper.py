@@ -1,4 +1,4 @@
-"""ZooKeeper: three servers on loopback that force every write, loaded by ``ZooManagerLoad``."""
+"""ZooKeeper: three servers on loopback that sync every write, loaded by ``ZooKeeperLoad``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.peers.processes import PeerError, Processes
 from quorate.demo.local_cluster import HOST
 from quorate.demo.ports import free_ports
 
-_SOURCE = Path(__file__).parent / "ZooManagerLoad.java"
+_SOURCE = Path(__file__).parent / "ZooKeeperLoad.java"
 _JARS = Path("/usr/share/java")
 _PATTERNS = (
     "zookeeper*", "netty-*", "log4j*", "dropwizard-metrics-core*", "metrics-core*", "snappy*",
@@ -49,7 +49,7 @@ class ZooKeeper:
         """Compile the load program and start three servers.
 
         Raises:
-            PeerError: It cannot be compiled, or no leader came up.
+            PeerError: The program cannot be compiled, or no leader was elected.
         """
         self._folder = folder
         self._processes = Processes(folder)
@@ -74,7 +74,7 @@ class ZooKeeper:
 
     @staticmethod
     def is_installed() -> bool:
-        """Whether its jars and Java are here."""
+        """Return whether its jars and Java are installed."""
         has_java = all(shutil.which(program) for program in ("java", "javac"))
         return has_java and (_JARS / "zookeeper.jar").exists()
 
@@ -95,10 +95,10 @@ class ZooKeeper:
         )  # fmt: skip
 
     def leader(self) -> int:
-        """The number of the server that leads, once all three serve.
+        """Return the number of the leader, once all three servers serve.
 
         Raises:
-            PeerError: None within the time allowed.
+            PeerError: No leader within the time limit.
         """
         deadline = time.monotonic() + _READY_SECONDS_MAX
         while time.monotonic() < deadline:
@@ -106,10 +106,10 @@ class ZooKeeper:
             if "leader" in modes and modes.count("follower") == 2:
                 return modes.index("leader")
             time.sleep(0.1)
-        raise PeerError("no ZooKeeper server leads")
+        raise PeerError("ZooKeeper has no leader")
 
     def load(self, writers: int, *, seconds: float, warm_up_seconds: float) -> dict[str, float]:
-        """Closed-loop sets to the leader."""
+        """Run closed-loop sets against the leader."""
         address = f"{HOST}:{self._ports[self.leader()]}"
         done = subprocess.run(
             [*self._java(), "load", address, str(writers), str(warm_up_seconds), str(seconds)],
@@ -122,19 +122,19 @@ class ZooKeeper:
         return result
 
     def failover_command(self) -> Sequence[str]:
-        """A program that writes without end and prints when each write was acknowledged."""
+        """Return a command that writes until killed and prints when each write was acknowledged."""
         addresses = ",".join(f"{HOST}:{port}" for port in self._ports)
         return [*self._java(), "failover", addresses]
 
     def _java(self) -> list[str]:
-        return ["java", "-cp", self._class_path, "ZooManagerLoad"]
+        return ["java", "-cp", self._class_path, "ZooKeeperLoad"]
 
     def kill(self, number: int) -> None:
-        """SIGKILL one and wait until it is gone."""
+        """Send SIGKILL to one server and wait until it has ended."""
         self._processes.kill(number)
 
     def restart(self, number: int) -> None:
-        """Bring a killed one back and wait until all three are there."""
+        """Restart a killed server and wait until all three are up."""
         self._start(number)
         self.leader()
 
@@ -144,7 +144,7 @@ class ZooKeeper:
 
 
 def _mode(port: int) -> str:
-    """What a server says it is; empty when it says nothing."""
+    """Return the mode that a server reports; empty without a response."""
     try:
         with socket.create_connection((HOST, port), timeout=2) as connection:
             connection.sendall(b"srvr")

@@ -271,7 +271,7 @@ def test_a_checkpoint_stands_for_what_the_log_no_longer_has(tmp_path: Path) -> N
         rows = table_rows(plan, table)
         for offset in (snapshot_id.offset, log.end):
             assert last_states(rows, table, offset) == expected_states(log.image_at(offset), table)
-    with pytest.raises(AuditError, match="only that as of offsets"):
+    with pytest.raises(AuditError, match="only the states as of offsets"):
         list(read_state(plan, "topics", snapshot_id.offset - 1))
 
 

@@ -148,7 +148,7 @@ def test_a_node_that_never_rests_is_an_error(
         return found
 
     monkeypatch.setattr(audit.directory, "open_readonly", hooked)
-    with pytest.raises(AuditError, match="run again"):
+    with pytest.raises(AuditError, match="run it again"):
         export_log(log.home, tmp_path / "out")
     assert not (tmp_path / "out" / HISTORY).exists()
 

@@ -39,7 +39,7 @@ def test_each_bound_is_named_with_what_was_seen() -> None:
 
 
 def test_no_kill_keeps_no_bound() -> None:
-    assert broken([]) == ["fail-over: no leader was killed, so that no bound was kept"]
+    assert broken([]) == ["fail-over: no leader was killed, so the bounds were not checked"]
     assert exceeded([], p50_max_ms=None, longest_max_ms=None) == []
 
 
