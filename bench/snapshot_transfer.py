@@ -24,7 +24,7 @@ from grpc import aio
 
 from bench.loop import loop_factory
 from quorum.config import QuorumConfig
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Received, ReceivedRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.log.filesystem import OsFileSystem
@@ -78,8 +78,10 @@ class _Sender:
         self.network: PeerNetwork | None = None
         self._store = DirectorySnapshotStore(OsFileSystem(), directory, SystemClock())
 
-    def receive(self, sender: int, message: Message) -> None:
+    def receive(self, sender: int, received: Received) -> None:
         """Serve one chunk."""
+        assert isinstance(received, ReceivedRequest)
+        message = received.request
         assert isinstance(message, FetchSnapshotRequest)
         assert self.network is not None
         chunk = self._store.read_chunk(message.snapshot_id, message.position, message.max_bytes)
@@ -150,7 +152,7 @@ class _Receiver:
             self._asked += config.snapshot_chunk_bytes
             self.network.send(1, request)
 
-    def receive(self, _sender: int, message: Message) -> None:
+    def receive(self, _sender: int, message: Received) -> None:
         """Pass a chunk to the writing thread and request the next."""
         assert isinstance(message, FetchSnapshotResponse)
         assert crc32c(message.chunk) == message.chunk_crc

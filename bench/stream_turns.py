@@ -27,7 +27,7 @@ from grpc import aio
 
 from bench.loop import loop_factory
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, Received, ReceivedRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.transport.framing import decode_frame, encode_frame
@@ -57,8 +57,10 @@ class Server:
         self.data = os.urandom(CHUNK_BYTES)
         self.crc = crc32c(self.data)
 
-    def receive(self, sender: int, message: Message) -> None:
+    def receive(self, sender: int, received: Received) -> None:
         assert self.service is not None
+        assert isinstance(received, ReceivedRequest)
+        message = received.request
         if isinstance(message, FetchRequest):
             records = self.data[: message.max_bytes]
             answer: Message = FetchResponse(
@@ -127,7 +129,7 @@ class Client:
         self.request_id += 1
         self.network.send(1, self.make(self.request_id))
 
-    def receive(self, _sender: int, message: Message) -> None:
+    def receive(self, _sender: int, message: Received) -> None:
         self.turns += 1
         if isinstance(message, FetchSnapshotResponse):
             assert crc32c(message.chunk) == message.chunk_crc

@@ -13,7 +13,7 @@ from quorate.replica.replica import Replica, ReplicaConfig
 from quorate.replica.scrub import act_on, scrub, target_of
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import LocalEvent, ShutDown
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, Received
 from quorum.errors import DiskFullError, LogQuarantinedError, StorageError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
@@ -174,7 +174,7 @@ class Incarnation(ReplicaHost):
             ) from error
         self._member.stop_for(f"disk failed: {type(error).__name__}")
 
-    def receive(self, sender: NodeId, message: Message) -> None:
+    def receive(self, sender: NodeId, message: Received) -> None:
         """A message has arrived."""
         cluster = self._cluster
         if self.is_over or (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from quorate.replica.replica import Replica
 from quorum.core.contract.local_events import LocalEvent
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Received
 from quorum.types import NodeId, ReplicaKey, Uuid, Voter
 from simulation.booting import RESTART_US, NotStarted, open_directory
 from simulation.clocks import DriftingClock
@@ -171,7 +171,7 @@ class Member:
 
     # ------------------------------------------------------------------ for whoever is there
 
-    def receive(self, sender: NodeId, message: Message) -> None:
+    def receive(self, sender: NodeId, message: Received) -> None:
         """A message has arrived."""
         if self._process is not None:
             self._process.receive(sender, message)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 from quorum.core.contract.local_events import ConnectionRefused, RequestFailed
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
@@ -13,6 +12,7 @@ from quorum.core.messages.message_types import Message, Request
 from quorum.types import NO_NODE, NodeId
 from simulation.environment import Environment
 from simulation.garbage import garbled
+from simulation.harness.arrival import arrived
 from simulation.member import Member
 from simulation.stranger import ADDRESS, Stranger
 
@@ -193,13 +193,13 @@ class Network:
             return
         if type(message) not in _REQUESTS:
             sender = self._aliases.get((receiver.id, message.request_id), sender)
-        elif type(message) in _UNMET and self._cluster.plan.garbage:
-            message = self._perhaps_unproven(message)
-        receiver.receive(sender, message)
+        is_proven = type(message) not in _UNMET or self._is_met()
+        receiver.receive(sender, arrived(message, is_proven=is_proven))
 
-    def _perhaps_unproven(self, message: Any) -> Any:
-        """As it arrives where its author has not been met yet (ADR 52), while there are faults."""
-        if self._cluster.is_healed or self._rng.random() >= _UNMET_SHARE:
-            return message
-        self._cluster.happened("unproven-caller")
-        return replace(message, is_unproven=True)
+    def _is_met(self) -> bool:
+        """Whether the receiver has met the author (ADR 52); not always, while there are faults."""
+        cluster = self._cluster
+        if not cluster.plan.garbage or cluster.is_healed or self._rng.random() >= _UNMET_SHARE:
+            return True
+        cluster.happened("unproven-caller")
+        return False

@@ -35,8 +35,9 @@ from quorum.types import (
     ReplicaKey,
     Voter,
 )
+from simulation.harness.arrival import received
 from simulation.harness.core_disk import Disk
-from simulation.harness.core_node import CoreNode, received
+from simulation.harness.core_node import CoreNode
 
 VOTERS = (1, 2, 3)
 TOP_RELAYS = 10

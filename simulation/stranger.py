@@ -44,6 +44,7 @@ from quorum.types import (
     Voter,
 )
 from simulation.environment import ANONYMOUS, STRANGER, Environment
+from simulation.harness.arrival import arrived
 from simulation.member import Member
 from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord
@@ -95,9 +96,7 @@ class Stranger:
             (
                 VoteRequest(number, cluster_id, author, called, epoch, last, pre_vote=False),
                 VoteRequest(number, cluster_id, author, called, epoch, last, pre_vote=True),
-                BeginQuorumEpochRequest(
-                    number, cluster_id, voter, author, epoch, _ENDPOINTS, is_unproven=True
-                ),
+                BeginQuorumEpochRequest(number, cluster_id, voter, author, epoch, _ENDPOINTS),
                 EndQuorumEpochRequest(
                     number,
                     cluster_id,
@@ -106,14 +105,13 @@ class Stranger:
                     (victim.key,),
                     _ENDPOINTS,
                     campaign_now=rng.random() < 0.3,
-                    is_unproven=True,
                 ),
                 ChainDigestRequest(number, cluster_id, author, epoch, (0, _OFFSET_LAST)),
                 self._acknowledgement(number, victim, replica, author),
                 self._bootstrap_state(number, victim, author),
             )
         )
-        victim.receive(rng.choice((author.id, ANONYMOUS)), request)
+        victim.receive(rng.choice((author.id, ANONYMOUS)), arrived(request, is_proven=False))
         return type(request).__name__
 
     def forge_change(self, leader: Member) -> str:
@@ -135,25 +133,20 @@ class Stranger:
         kind = rng.randrange(3)
         if kind == 0:
             key = rng.choice((voter.key, voter.key, voter.key, made_up))
-            request = UpdateVoterRequest(
-                number, cluster_id, self._entry(key, _ENDPOINTS), epoch, is_unproven=True
-            )
+            request = UpdateVoterRequest(number, cluster_id, self._entry(key, _ENDPOINTS), epoch)
         elif kind == 1:
             key = rng.choice((self._key, self._key, made_up))
             endpoints = rng.choice((_ENDPOINTS, _ENDPOINTS, voter.endpoints))
-            request = AddVoterRequest(
-                number, cluster_id, self._entry(key, endpoints), epoch, is_unproven=True
-            )
+            request = AddVoterRequest(number, cluster_id, self._entry(key, endpoints), epoch)
         else:
             author = ReplicaKey(voter.key.id, made_up.directory_id)
-            request = RemoveVoterRequest(
-                number, cluster_id, author, voter.key, epoch, is_unproven=True
-            )
+            request = RemoveVoterRequest(number, cluster_id, author, voter.key, epoch)
         if isinstance(request, AddVoterRequest) and request.voter.key == self._key:
             # A voter to be has to be level first.
-            leader.receive(STRANGER, self._acknowledgement(number + 1, leader, replica, self._key))
+            level = self._acknowledgement(number + 1, leader, replica, self._key)
+            leader.receive(STRANGER, arrived(level, is_proven=False))
         sender = voter.key.id if kind != 1 else STRANGER
-        leader.receive(rng.choice((sender, ANONYMOUS)), request)
+        leader.receive(rng.choice((sender, ANONYMOUS)), arrived(request, is_proven=False))
         return type(request).__name__
 
     @staticmethod
@@ -175,7 +168,6 @@ class Stranger:
             max(0, rng.choice((node.epoch, node.log_end.epoch))),
             is_disqualified=rng.random() < 0.1,
             has_lost_records=rng.random() < 0.1,
-            is_unproven=True,
         )
 
     def _bootstrap_state(self, number: int, victim: Member, author: ReplicaKey) -> BootstrapRequest:
@@ -196,7 +188,7 @@ class Stranger:
         answer = self._answer(to, message)
         if answer is not None:
             self._cluster.happened("forged-answer")
-            self._members[sender].receive(to, answer)
+            self._members[sender].receive(to, arrived(answer))
 
     def _answer(self, to: NodeId, message: Message) -> Message | None:
         rng = self._rng

@@ -15,7 +15,7 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochResponse,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Received, ReceivedRequest
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -70,8 +70,9 @@ def _line(columns: tuple[int, int, NodeId, str, str, str]) -> str:
     return f"{number:6d} {now_us:10d} {node:3d} {kind:<10} {detail:<58} {state}"
 
 
-def describe(sender: NodeId, message: Message) -> str:
+def describe(sender: NodeId, received: Received) -> str:
     """A message in one short piece of text."""
+    message = received.request if isinstance(received, ReceivedRequest) else received
     kind, details = _DETAILS[type(message)]
     number = message.request_id & 0xFFFF
     return f"<-{sender} {kind}#{number:04x} e{message.epoch} {details(message)}"

@@ -26,7 +26,7 @@ from quorum.core.contract.local_events import (
     LocalEvent,
     ReplayStopped,
 )
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Received
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan
 from quorum.runtime.driver import Driver, OnSettled, OperatorRequest
@@ -119,7 +119,7 @@ class Replica:
             self._report_replay(str(self.controller.fault))
         self.turn()
 
-    def receive(self, sender: NodeId, message: Message) -> None:
+    def receive(self, sender: NodeId, message: Received) -> None:
         """Take a message from a peer."""
         self.driver.receive(sender, message)
         self.turn()

@@ -21,7 +21,7 @@ from quorate.server.metering import MeteredListener
 from quorate.server.worker import Worker
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import ConnectionRefused, LocalEvent, RequestFailed
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Received
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.ports import Listener, Network, WriteDone
 from quorum.runtime.shell import Shell
@@ -66,7 +66,7 @@ class ServerHost(Shell, ReplicaHost):
 
     # ------------------------------------------------------------------ from the transport
 
-    def receive(self, sender: NodeId, message: Message) -> None:
+    def receive(self, sender: NodeId, message: Received) -> None:
         """A message from a peer."""
         self.guard(self.replica.receive, sender, message)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from quorum.core.messages.chain_messages import ChainDigestResponse
 from quorum.core.messages.fetch_messages import FetchRequest, ReceivedFetchRequest
-from quorum.core.messages.message_types import Incoming, Message
+from quorum.core.messages.message_types import Incoming, Message, ReceivedRequest
 from quorum.errors import ErrorCode, StorageError
 from quorum.ports import LogStore
 from quorum.types import NO_NODE, DigestAt
@@ -47,10 +47,11 @@ class ChainDigests:
 
     def arriving(self, message: Incoming) -> Incoming:
         """Return a message for the core: with this replica's digests beside those it carries."""
-        if isinstance(message, FetchRequest):
-            is_compared = message.digest and message.replica.id != NO_NODE
-            own_digest = self._at(message.fetch_offset) if is_compared else b""
-            return ReceivedFetchRequest(message, own_digest)
+        if type(message) is ReceivedRequest and type(message.request) is FetchRequest:
+            request = message.request
+            is_compared = request.digest and request.replica.id != NO_NODE
+            own_digest = self._at(request.fetch_offset) if is_compared else b""
+            return ReceivedFetchRequest(request, message.is_proven, own_digest)
         if type(message) is ChainDigestResponse and message.points:
             return replace(message, own=self._points(message.offsets))
         return message

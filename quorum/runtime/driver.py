@@ -56,7 +56,7 @@ from quorum.core.contract.output import (
     VerifyLog,
     VotersChanged,
 )
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Incoming, Message, Received, ReceivedRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.held_fetches import NEVER_MS
@@ -152,16 +152,18 @@ class Driver:
         self._delivery.deliver_to(state.high_watermark)
         self._carry_out(self.node.start(self._now(), state))
 
-    def receive(self, sender: NodeId, message: Message) -> None:
+    def receive(self, sender: NodeId, message: Received) -> None:
         """Process a message from a peer. Records are verified before the core sees them."""
-        incoming, refused = proven(message, self.node.log_end_offset)
-        if refused is not None:
-            is_violation = type(message) is FetchSnapshotResponse
-            self._host.on_event(
-                MessageIgnored(sender, type(message).__name__, *refused, is_violation)
-            )
-            self.on_local_event(RequestFailed(sender, message.request_id))
-            return
+        incoming: Incoming = message
+        if not isinstance(message, ReceivedRequest):
+            incoming, refused = proven(message, self.node.log_end_offset)
+            if refused is not None:
+                is_violation = type(message) is FetchSnapshotResponse
+                self._host.on_event(
+                    MessageIgnored(sender, type(message).__name__, *refused, is_violation)
+                )
+                self.on_local_event(RequestFailed(sender, message.request_id))
+                return
         incoming = self._chain.arriving(incoming)
         self._carry_out(self.node.receive(self._now(), sender, incoming))
 

@@ -13,18 +13,18 @@ from quorum.control import decode_control
 from quorum.control_records import Voters
 from quorum.core.contract.reasons import IgnoreReason, Problem
 from quorum.core.messages.fetch_messages import FetchResponse, ReceivedFetchResponse
-from quorum.core.messages.message_types import Incoming, Message
+from quorum.core.messages.message_types import Incoming, Response
 from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.errors import CorruptBatchError
 from quorum.types import EpochStart
 
 
-def proven(message: Message, log_end: int) -> tuple[Incoming, Problem | None]:
-    """Verify a peer's message for a log that ends at ``log_end``.
+def proven(message: Response, log_end: int) -> tuple[Incoming, Problem | None]:
+    """Verify a peer's response for a log that ends at ``log_end``.
 
-    Records are verified and described, and a checkpoint chunk's checksum is checked; other messages
-    pass unchanged.
+    Records are verified and described, and a checkpoint chunk's checksum is checked. Other
+    responses pass unchanged.
 
     Returns:
         The message for the core, and the reason to reject it, else None. Records are rejected

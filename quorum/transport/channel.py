@@ -249,7 +249,7 @@ class PeerChannel:
         if asked is None:
             self._link.counters.responses_unmatched += 1
             return
-        if not is_answer(asked, message):
+        if not is_answer(message, asked):
             self._fail(message.request_id)
             raise PeerProtocolError(
                 f"{type(message).__name__} as the answer to {asked.__name__} {message.request_id}"

@@ -126,7 +126,7 @@ def _check_text(response: VoterChangeResponse) -> None:
 PEERS: Final = CodecTable(
     PeerProtocolError,
     beside=("request_id",),
-    local=("is_unproven", "own", "tagged"),
+    local=("own", "tagged"),
     rename={"error": "error_code"},
     groups={"current_leader": {"leader_id": "leader_id", "epoch": "leader_epoch"}},
     converters={

@@ -174,7 +174,7 @@ def is_request(message: Message) -> TypeGuard[Request]:
     return type(message) in _RESPONSE_OF
 
 
-def is_answer(request: type[Request], message: Message) -> bool:
+def is_answer(message: Message, request: type[Request]) -> TypeGuard[Response]:
     """Whether the message has the type of a response to such a request."""
     return type(message) is _RESPONSE_OF[request]
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import grpc
 from grpc import aio
 
-from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.messages.message_types import Message, Request, Response
-from quorum.core.messages.voter_messages import (
-    AddVoterRequest,
-    RemoveVoterRequest,
-    UpdateVoterRequest,
-)
+from quorum.core.messages.message_types import Message, ReceivedRequest, Request, Response
 from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.framing import (
@@ -43,24 +36,6 @@ from quorum.transport.outbox import Outbox
 from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from quorum.transport.routes import Routes
 from quorum.types import NO_NODE, NodeId, uuid_to_text
-
-_Provable: TypeAlias = (
-    FetchRequest
-    | BeginQuorumEpochRequest
-    | EndQuorumEpochRequest
-    | AddVoterRequest
-    | RemoveVoterRequest
-    | UpdateVoterRequest
-)
-_PROVABLE: Final = (
-    FetchRequest,
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    AddVoterRequest,
-    RemoveVoterRequest,
-    UpdateVoterRequest,
-)
-"""Requests for which the core must know whether their author is proven."""
 
 
 class InboundStream:
@@ -251,8 +226,6 @@ class InboundStream:
                 raise PeerProtocolError(
                     f"{type(message).__name__} of replica {claimed.id} on the stream of {key.id}"
                 )
-            if not self._is_proven and isinstance(message, _PROVABLE):
-                message = self._marked(hello, message)
             request_id = message.request_id
             open_requests[request_id] = type(message)
             if len(open_requests) > OPEN_REQUESTS_MAX:
@@ -261,20 +234,18 @@ class InboundStream:
                 routes.close(sender, oldest, self)
                 counters.routes_evicted += 1
             routes.open(sender, request_id, self)
-            deliver(sender, message)
+            is_proven = self._is_proven or self._prove(hello, message)
+            deliver(sender, ReceivedRequest(message, is_proven))
 
-    def _marked(self, hello: Hello, message: _Provable) -> _Provable:
-        """Return the message, marked as unproven unless its author is proven.
+    def _prove(self, hello: Hello, request: Request) -> bool:
+        """Whether the sender is proven to be the replica that ``request`` names (ADR 52).
 
-        The proof is checked for each message, because this node may meet the process while the
-        stream is open. A Fetch of a replica that is no voter is not marked: such a Fetch
-        acknowledges nothing, and there are many.
+        Checked for each request, because this node may meet the process while the stream is open.
+        A Fetch of a replica that is no voter needs no proof: it acknowledges nothing.
         """
         is_known = self._is_known(hello)
         self._is_proven = bool(is_known)
-        if is_known or (is_known is None and isinstance(message, FetchRequest)):
-            return message
-        return replace(message, is_unproven=True)
+        return self._is_proven or (is_known is None and isinstance(request, FetchRequest))
 
     def _warn(self, problem: str) -> None:
         # Without the port, which changes with every reconnect.

@@ -13,7 +13,7 @@ import grpc
 from grpc import aio
 
 from quorum.config import QuorumConfig
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Received, ReceivedRequest
 from quorum.supervisor import Supervisor
 from quorum.transport.counters import TransportCounters
 from quorum.transport.hello import Hello
@@ -41,7 +41,7 @@ class PeerHandler(Protocol):
     event loop's exception handler, which stops the process.
     """
 
-    def receive(self, sender: NodeId, message: Message) -> None:
+    def receive(self, sender: NodeId, message: Received) -> None:
         """Take a request, or the response to a request of ours.
 
         ``Network.send(sender, …)`` reaches the author. ``sender`` is the peer's node id, the
@@ -87,13 +87,14 @@ class Link:
         """
         return host if self.names is None or peer < 0 else self.names.of(peer)
 
-    def deliver(self, sender: NodeId, message: Message) -> None:
+    def deliver(self, sender: NodeId, message: Received) -> None:
         """Pass a message to the runtime; report a failure there as ours, not as the peer's."""
         try:
             self.handler.receive(sender, message)
         except BaseException as error:
+            inner = message.request if isinstance(message, ReceivedRequest) else message
             asyncio.get_running_loop().call_exception_handler(
-                {"message": f"{type(message).__name__} from {sender} failed", "exception": error}
+                {"message": f"{type(inner).__name__} from {sender} failed", "exception": error}
             )
             raise
 

@@ -31,7 +31,7 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochResponse,
 )
 from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.messages.message_types import Message, Request, Response
+from quorum.core.messages.message_types import Message, ReceivedRequest, Request, Response
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import PeerProtocolError
@@ -191,7 +191,8 @@ class UnaryCalls:
         self._asked.add(call)
         self._routes.open(sender, request.request_id, call)
         try:
-            self._link.deliver(sender, request)
+            # Proven by its certificate, or in no replica's name.
+            self._link.deliver(sender, ReceivedRequest(request, is_proven=True))
             return await call.answer
         finally:
             self._asked.discard(call)

@@ -30,8 +30,8 @@ from simulation.explore.freeze import fingerprint
 from simulation.explore.model import Model
 from simulation.explore.node import NoChance, Working, config_of, key_of
 from simulation.explore.values import Event, Local, Outcome, Packet
+from simulation.harness.arrival import received
 from simulation.harness.core_disk import Disk, Log
-from simulation.harness.core_node import received
 from simulation.invariants.violation import Violation
 
 Origin: TypeAlias = tuple[int, Event]

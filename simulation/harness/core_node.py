@@ -14,13 +14,9 @@ from quorum.core.contract.local_events import SnapshotSealed
 from quorum.core.contract.output import Effect, Output, SealDownload
 from quorum.core.messages.fetch_messages import (
     FetchDecision,
-    FetchRequest,
-    FetchResponse,
-    ReceivedFetchRequest,
-    ReceivedFetchResponse,
     ServeRecords,
 )
-from quorum.core.messages.message_types import Incoming, Message, Outgoing
+from quorum.core.messages.message_types import Message, Outgoing
 from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.messages.snapshot_messages import ServeChunk
 from quorum.core.node.raft_node import RaftNode
@@ -36,16 +32,6 @@ class Promised:
     ticket: int
     to: NodeId
     message: Message
-
-
-def received(message: Message) -> Incoming:
-    """A message as the runtime hands it on; here records are their own description."""
-    if isinstance(message, FetchRequest):
-        return ReceivedFetchRequest(message)
-    if not isinstance(message, FetchResponse):
-        return message
-    records: Any = message.records or None
-    return ReceivedFetchResponse(message, records)
 
 
 @dataclass
@@ -111,7 +97,7 @@ class CoreNode(ABC):
         return SnapshotSealed(snapshot_id, (), self.disk.snapshots[snapshot_id])
 
     def filled(self, decided: Outgoing) -> Message:
-        """The message, with what the runtime would read; see ``received`` for its records."""
+        """The message, with what the runtime would read; ``received`` takes its records."""
         if isinstance(decided, FetchDecision):
             wanted, records = decided.content, b""
             if isinstance(wanted, ServeRecords):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from quorate.controller.publishing import Published
 from quorum.core.contract.output import Effect
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, ReceivedRequest
 from quorum.types import ElectionState, NodeId, SnapshotId
 from simulation.invariants.mirror import Batch, Truncation
 from simulation.invariants.run_observer import RunObserver
@@ -63,6 +63,9 @@ class Invariant:
 
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
         """A message is about to be handed to the node, which has not seen it yet."""
+
+    def on_request(self, seen: Seen, sender: NodeId, received: ReceivedRequest) -> None:
+        """As ``on_received``, with what the node knows of the sender of a request."""
 
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
         """A node is the first to call ``batches``, up to ``end_offset``, committed."""

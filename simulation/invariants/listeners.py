@@ -8,7 +8,7 @@ from typing import TypeAlias, get_args
 
 from quorate.controller.publishing import Published
 from quorum.core.contract.output import Effect
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, Received, ReceivedRequest
 from quorum.types import ElectionState, NodeId, SnapshotId
 from simulation.invariants.mirror import Batch, Truncation
 from simulation.invariants.seen import CommandKey, ReadBegun, Seen
@@ -35,6 +35,7 @@ class Listeners:
     on_persisted: list[Callable[[Seen, Effect], None]] = field(default_factory=list)
     on_voted: list[Callable[[Seen, ElectionState], None]] = field(default_factory=list)
     on_committed: list[Callable[[Seen, list[Batch], int], None]] = field(default_factory=list)
+    on_request: list[Callable[[Seen, NodeId, ReceivedRequest], None]] = field(default_factory=list)
     on_stepped: list[Callable[[Seen], None]] = field(default_factory=list)
     on_checkpoint: list[Callable[[Seen, SnapshotId, bytes], None]] = field(default_factory=list)
     on_published: list[Callable[[Seen, Published], None]] = field(default_factory=list)
@@ -46,3 +47,12 @@ class Listeners:
     on_block: list[Callable[[Seen, _Command, int, int], None]] = field(default_factory=list)
     on_sent: dict[type, list[_OnMessage]] = field(default_factory=_nobody)
     on_received: dict[type, list[_OnMessage]] = field(default_factory=_nobody)
+
+    def received(self, seen: Seen, sender: NodeId, received: Received) -> None:
+        """Call those who look at messages of this type, and at requests."""
+        message = received.request if isinstance(received, ReceivedRequest) else received
+        if isinstance(received, ReceivedRequest):
+            for on_request in self.on_request:
+                on_request(seen, sender, received)
+        for on_received in self.on_received[type(message)]:
+            on_received(seen, sender, message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, ReceivedRequest
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, ReplicaKey
@@ -44,7 +44,6 @@ class Regressions(Invariant):
 
     name = "regressions"
     sent_kinds = (FetchResponse,)
-    received_kinds = (FetchRequest,)
 
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
@@ -54,14 +53,15 @@ class Regressions(Invariant):
         self.acknowledged: dict[tuple[NodeId, int, int], dict[ReplicaKey, int]] = {}
         """Leader, its life and epoch, to what each replica acknowledged."""
 
-    def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
-        if type(message) is not FetchRequest or message.is_unproven:
+    def on_request(self, seen: Seen, sender: NodeId, received: ReceivedRequest) -> None:
+        request = received.request
+        if type(request) is not FetchRequest or not received.is_proven:
             return
-        key = (seen.id, seen.incarnation, sender, message.request_id)
+        key = (seen.id, seen.incarnation, sender, request.request_id)
         before = self.asked.get(key)
-        if before is None or message.fetch_offset > before[0].fetch_offset:
-            known = self.acknowledged.get((seen.id, seen.incarnation, message.epoch), {})
-            self.asked[key] = message, known.get(message.replica, -1)
+        if before is None or request.fetch_offset > before[0].fetch_offset:
+            known = self.acknowledged.get((seen.id, seen.incarnation, request.epoch), {})
+            self.asked[key] = request, known.get(request.replica, -1)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorum.control_records import Voters
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, ReceivedRequest
 from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
@@ -31,20 +31,20 @@ class ProvenChanges(Invariant):
 
     name = "proven-changes"
     sent_kinds = (VoterChangeResponse,)
-    received_kinds = (UpdateVoterRequest, AddVoterRequest, RemoveVoterRequest)
 
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.asked: dict[tuple[NodeId, int, int], dict[tuple[NodeId, int], _Asked]] = {}
         """Leader, its life and epoch, to what was asked of it by whom under which number."""
 
-    def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
-        if not isinstance(message, _Asked) or not message.is_unproven:
+    def on_request(self, seen: Seen, sender: NodeId, received: ReceivedRequest) -> None:
+        request = received.request
+        if received.is_proven or not isinstance(request, _Asked):
             return
         node = seen.replica.node
-        if node.is_leader and not _is_done(message, node.voters):
+        if node.is_leader and not _is_done(request, node.voters):
             asked = self.asked.setdefault((seen.id, seen.incarnation, node.epoch), {})
-            asked[sender, message.request_id] = message
+            asked[sender, request.request_id] = request
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not VoterChangeResponse or message.error != ErrorCode.INVALID_REQUEST:

@@ -26,7 +26,7 @@ from quorum.core.contract.output import (
     StoreHighWatermark,
     Truncate,
 )
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, Received
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.state.roles import Leader
 from quorum.runtime.ports import WriteGroup
@@ -269,11 +269,9 @@ class RunObserver:
         for hook in self._told.on_sent[type(message)]:
             hook(seen, to, message)
 
-    def received(self, node_id: NodeId, sender: NodeId, message: Message) -> None:
+    def received(self, node_id: NodeId, sender: NodeId, received: Received) -> None:
         """A message is about to be handed to a node that runs."""
-        seen = self.nodes[node_id]
-        for hook in self._told.on_received[type(message)]:
-            hook(seen, sender, message)
+        self._told.received(self.nodes[node_id], sender, received)
 
     def stepped(self, node_id: NodeId) -> None:
         """An entry point of the node has returned."""

@@ -19,6 +19,7 @@ from quorum.core.state.upstream import NO_RELAYS
 from quorum.errors import QuorateError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
+from simulation.harness.arrival import arrived
 from simulation.harness.replica_node import HandClock
 from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.table import watch
@@ -243,7 +244,9 @@ class World:
         else:
             self.receive(sender, to, message)
 
-    def receive(self, sender: NodeId, to: NodeId, message: Message) -> None:
+    def receive(
+        self, sender: NodeId, to: NodeId, message: Message, *, is_proven: bool = True
+    ) -> None:
         """Let a running node take a message, whether it was on its way or not."""
         member = self.running(to)
         replica, plan = member.replica, member.settings.relays.get(to, NO_RELAYS)
@@ -251,8 +254,9 @@ class World:
             return
         is_relay = plan.serves and not replica.node.is_voter
         self.coverage.asked(sender, to, message, of_relay=is_relay)
-        self.run_observer.received(to, sender, message)
-        self.step(to, lambda: replica.receive(sender, message))
+        received = arrived(message, is_proven=is_proven)
+        self.run_observer.received(to, sender, received)
+        self.step(to, lambda: replica.receive(sender, received))
 
     def settle(self, nodes: Iterable[NodeId], disks: Iterable[NodeId]) -> None:
         """Deliver between ``nodes`` and let ``disks`` write until nothing moves."""

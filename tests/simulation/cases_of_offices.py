@@ -16,6 +16,7 @@ from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, ElectionState, Endpoint, OffsetAndEpoch, Voter
+from simulation.harness.arrival import arrived
 from tests.support.cardboard_cluster import Stage, key_of
 
 LONG_MS = 100_000
@@ -36,7 +37,7 @@ def _fetch(stage: Stage, node_id: int, offset: int = 0, *, number: int = 7) -> F
     epoch = 1 if offset else 0
     request = FetchRequest(number, "c", key_of(node_id), 1, offset, epoch)
     stage.run_observer.sent(node_id, 1, request)
-    stage.run_observer.received(1, node_id, request)
+    stage.run_observer.received(1, node_id, arrived(request))
     return request
 
 
@@ -83,7 +84,9 @@ def stranger_moves_a_voter(stage: Stage) -> None:
     _elect(stage)
     _lead_with(stage, LeaderChange(1, (1, 2, 3), (1, 2)), base=0)
     moved = Voter(key_of(2), (Endpoint("CONTROLLER", "stranger", 1),))
-    stage.run_observer.received(1, 2, UpdateVoterRequest(7, "c", moved, 1, is_unproven=True))
+    stage.run_observer.received(
+        1, 2, arrived(UpdateVoterRequest(7, "c", moved, 1), is_proven=False)
+    )
     stage.replicas[1].node.high_watermark = 1
     _lead_with(stage, Voters((Voter(key_of(1)), moved, Voter(key_of(3)))), base=1)
 
@@ -149,7 +152,7 @@ def served_another_history(stage: Stage) -> None:
     for node_id in (1, 2):
         stage.append(node_id, 0, 1)
     request = FetchRequest(7, "c", key_of(2), 1, 1, 1, digest=b"another")
-    stage.run_observer.received(1, 2, request)
+    stage.run_observer.received(1, 2, arrived(request))
     _answer(stage, 2)
 
 
@@ -163,12 +166,12 @@ def compared_without_a_digest(stage: Stage) -> None:
     leader = Leader(epoch_start=0, granting=(), since_ms=0, reads=reads, remote={2: progress})
     stage.replicas[1].node._core = SimpleNamespace(role=leader, election=ElectionState(1, 1))
     proven = FetchRequest(7, "c", key_of(2), 1, 1, 1, digest=stage.folds[1])
-    stage.run_observer.received(1, 2, proven)
+    stage.run_observer.received(1, 2, arrived(proven))
     progress.compared_end = 1
     unproven = FetchRequest(8, "c", key_of(2), 1, 2, 1)
-    stage.run_observer.received(1, 2, unproven)
+    stage.run_observer.received(1, 2, arrived(unproven))
     progress.compared_end = 2
-    stage.run_observer.received(1, 2, unproven)
+    stage.run_observer.received(1, 2, arrived(unproven))
 
 
 def epoch_after_the_last(stage: Stage) -> None:

@@ -18,6 +18,7 @@ from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, Voter
+from simulation.harness.arrival import arrived
 from simulation.invariants.seen import ReadBegun
 from simulation.invariants.table import ALL
 from simulation.invariants.violation import Violation
@@ -371,7 +372,7 @@ def test_a_intact_cluster_passes() -> None:
     stage.write(2, SaveElectionState(ElectionState(1, 1)))
     fetch = FetchRequest(1, "c", key_of(2), 1, 1, 1)
     stage.run_observer.sent(2, 1, fetch)
-    stage.run_observer.received(1, 2, fetch)
+    stage.run_observer.received(1, 2, arrived(fetch))
     stage.run_observer.read_confirmed(1, begun, 1)
     stage.open(1, ElectionState(1, 1, key_of(1)), batch_of(0, 1))
     run_observer = stage.run_observer
@@ -379,8 +380,7 @@ def test_a_intact_cluster_passes() -> None:
     started = {node_id: seen.incarnation for node_id, seen in run_observer.nodes.items()}
     assert started == {1: 2, 2: 1, 3: 1}
     assert (run_observer.committed.end_offset, run_observer.acknowledged_end) == (1, 1)
-    assert run_observer.committed_in == [(1, 1)]
-    assert run_observer.sent_count == 1
+    assert (run_observer.committed_in, run_observer.sent_count) == ([(1, 1)], 1)
     # The same read from below what was acknowledged is intact no more, and that is seen.
     with pytest.raises(Violation, match="confirmed-reads"):
         run_observer.read_confirmed(1, begun, 0)

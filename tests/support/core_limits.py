@@ -11,11 +11,12 @@ from quorum.core.messages.chain_messages import CHAIN_OFFSETS_MAX
 from quorum.core.messages.fetch_messages import (
     FetchRequest,
     FetchResponse,
-    ReceivedFetchRequest,
     Subtree,
 )
+from quorum.core.messages.message_types import Incoming
 from quorum.core.protocol.refusals import EPOCH_MAX, OFFSET_MAX
 from quorum.types import OffsetAndEpoch, ReplicaKey
+from simulation.harness.arrival import arrived, received
 from tests.support.core_disk import key
 from tests.support.core_transcript import text_of
 
@@ -64,7 +65,7 @@ def shown(value: Any) -> str:
     return text_of(value)
 
 
-def fetches(request: FetchRequest) -> Iterator[tuple[str, FetchRequest | ReceivedFetchRequest]]:
+def fetches(request: FetchRequest) -> Iterator[tuple[str, FetchRequest | Incoming]]:
     """Yield Fetch requests from every position around a log of eight records and three epochs."""
     for offset, epoch in product(range(11), range(5)):
         now = replace(request, fetch_offset=offset, last_fetched_epoch=epoch, max_wait_ms=0)
@@ -77,7 +78,7 @@ def fetches(request: FetchRequest) -> Iterator[tuple[str, FetchRequest | Receive
     for digest, own, offset in product((b"", b"t"), (b"", b"o", b"t"), (5, 8)):
         compared = replace(request, fetch_offset=offset, digest=digest)
         label = f"at {offset}, digest {digest.decode() or '-'}, ours {own.decode() or '-'}"
-        yield label, ReceivedFetchRequest(compared, own)
+        yield label, received(compared, own_digest=own)
     for low, is_provisional in product((0, 3, 8), (False, True)):
         subtree = Subtree(low, 2, ((20, request.replica.id), (21, 20)), is_provisional)
         yield (
@@ -85,7 +86,7 @@ def fetches(request: FetchRequest) -> Iterator[tuple[str, FetchRequest | Receive
             replace(request, subtree=subtree),
         )
     yield "has lost records", replace(request, has_lost_records=True)
-    yield "unproven", replace(request, is_unproven=True)
+    yield "unproven", arrived(request, is_proven=False)
     yield "disqualified", replace(request, is_disqualified=True)
 
 

@@ -22,13 +22,14 @@ from quorum.core.contract.local_events import (
 )
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
-from quorum.core.messages.fetch_messages import FetchRequest, ReceivedFetchRequest
+from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message
 from quorum.core.messages.read_messages import ReadPositionRequest
 from quorum.core.messages.voter_messages import AddVoterRequest, UpdateVoterRequest
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, Endpoint, NodeId, OffsetAndEpoch, Voter
+from simulation.harness import arrival
 from tests.support.core_cluster import CLUSTER, CoreCluster, Member
 from tests.support.core_disk import FRESH, disk_with, key, voter
 from tests.support.wire_node import WireNode
@@ -219,7 +220,7 @@ def _begin_divergence(cluster: CoreCluster, node_id: NodeId) -> None:
     cluster.advance(100)
     last = cluster.sent_by(2, FetchRequest)[-1]
     fetch = replace(last, request_id=last.request_id + 7, digest=b"t")
-    received = ReceivedFetchRequest(fetch, b"o")
+    received = arrival.received(fetch, own_digest=b"o")
     cluster.call(node_id, lambda node: node.receive(cluster.now_ms, 2, received))
     cluster.queue.clear()
     _fact(cluster, node_id, LogVerified(0))

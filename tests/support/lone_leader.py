@@ -13,6 +13,7 @@ from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.timers import Timer
 from quorum.types import NodeId, ReplicaKey, SnapshotId
+from simulation.harness.arrival import arrived
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import disk_with, key
 
@@ -49,7 +50,14 @@ class LoneLeader(CoreCluster):
         for each in voters[1:]:
             self.fetch(each)
 
-    def fetch(self, sender: NodeId, offset: int | None = None, **fields: Any) -> Output:
+    def fetch(
+        self,
+        sender: NodeId,
+        offset: int | None = None,
+        *,
+        is_proven: bool = True,
+        **fields: Any,
+    ) -> Output:
         """A Fetch by ``sender``, by default at the leader's end and knowing all it knows."""
         leader = self[1]
         values = {
@@ -62,7 +70,8 @@ class LoneLeader(CoreCluster):
         }
         offset = leader.log_end_offset if offset is None else offset
         request = FetchRequest(next(self._numbers), CLUSTER, fetch_offset=offset, **values)
-        return self.call(1, lambda node: node.receive(self.now_ms, sender, request))
+        received = arrived(request, is_proven=is_proven)
+        return self.call(1, lambda node: node.receive(self.now_ms, sender, received))
 
     def fetch_snapshot(self, sender: NodeId, snapshot_id: SnapshotId, **fields: Any) -> Output:
         """Ask for a chunk of a checkpoint; it is decided, but not read."""

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message
+from quorum.core.messages.message_types import Message, Received, ReceivedRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
@@ -70,6 +70,8 @@ class RecordingHandler:
     """Keeps all it is told; ``until`` waits for a condition without polling."""
 
     received: list[tuple[int, Message]] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
+    """Those of ``received``, in their envelopes."""
     refused: list[int] = field(default_factory=list)
     failed: list[tuple[int, int]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
@@ -77,7 +79,13 @@ class RecordingHandler:
     on_request: Callable[[int, Message], None] | None = None
     _waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = field(default_factory=list)
 
-    def receive(self, sender: int, message: Message) -> None:
+    def receive(self, sender: int, received: Received) -> None:
+        message: Message
+        if isinstance(received, ReceivedRequest):
+            self.requests.append(received)
+            message = received.request
+        else:
+            message = received
         self.received.append((sender, message))
         if self.on_request is not None:
             self.on_request(sender, message)

@@ -9,7 +9,7 @@ from quorum.core.contract.output import Output
 from quorum.core.messages.fetch_messages import FetchDecision, ServeRecords
 from quorum.core.node.raft_node import RaftNode
 from quorum.types import NodeId
-from simulation.harness.core_node import received
+from simulation.harness.arrival import received
 
 
 class WireNode(RaftNode):

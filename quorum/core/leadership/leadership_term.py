@@ -202,7 +202,9 @@ def on_begin_failed(core: CoreState, request: PeerRequest) -> None:
 # The receiving side.
 
 
-def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochRequest) -> None:
+def on_begin_request(
+    core: CoreState, sender: NodeId, request: BeginQuorumEpochRequest, *, is_proven: bool
+) -> None:
     """Follow a leader that announces itself.
 
     The answer promises to follow in this epoch, so it waits for the epoch to be durable.
@@ -214,7 +216,7 @@ def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochR
     )
     if error is None:
         error = refusal_of_leader_claim(core, request.leader, request.epoch)
-    if error is None and not hear_leader(core, request):
+    if error is None and not _follow_announced_leader(core, request, is_proven=is_proven):
         ignore(core, sender, request, IgnoreReason.SECOND_LEADER, is_violation=True)
         error = ErrorCode.INVALID_REQUEST
     if error is None and not is_addressed_to(core, request.voter):
@@ -235,7 +237,9 @@ def on_begin_request(core: CoreState, sender: NodeId, request: BeginQuorumEpochR
     )
 
 
-def hear_leader(core: CoreState, request: BeginQuorumEpochRequest) -> bool:
+def _follow_announced_leader(
+    core: CoreState, request: BeginQuorumEpochRequest, *, is_proven: bool
+) -> bool:
     """Adopt the leader of a BeginQuorumEpoch; False if it contradicts what is known.
 
     It also proves the leader alive: a node that was about to campaign follows again. An unproven
@@ -243,13 +247,11 @@ def hear_leader(core: CoreState, request: BeginQuorumEpochRequest) -> bool:
     """
     leader_id, epoch, endpoints = request.leader.id, request.epoch, request.leader_endpoints
     cause = RoleChangeCause(RoleChangeReason.BEGIN_QUORUM_EPOCH)
-    if not follow_hint(
-        core, leader_id, epoch, endpoints, cause=cause, is_unproven=request.is_unproven
-    ):
+    if not follow_hint(core, leader_id, epoch, endpoints, cause=cause, is_proven=is_proven):
         return False
     role = core.role
     if isinstance(role, Prospective):
-        if request.is_unproven:
+        if not is_proven:
             return True
         core.known_leader.lost = None
         become_follower(core, leader_id, epoch, endpoints, cause=cause)

@@ -44,7 +44,9 @@ def successor_backoff_ms(successors: Sequence[ReplicaKey], me: ReplicaKey, backo
     return backoff_max
 
 
-def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:
+def on_end_request(
+    core: CoreState, sender: NodeId, request: EndQuorumEpochRequest, *, is_proven: bool
+) -> None:
     """Campaign after the back-off that the leader's EndQuorumEpoch implies."""
     error = (
         ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -55,7 +57,7 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
         error = ErrorCode.INVALID_VOTER_KEY
     if error is None:
         error = refusal_of_leader_claim(core, request.leader, request.epoch)
-    if error is None and request.is_unproven and _would_depose(core, request):
+    if error is None and not is_proven and _would_depose(core, request):
         error = ErrorCode.INELIGIBLE_REPLICA
     if error is None and not follow_hint(
         core,
@@ -63,7 +65,7 @@ def on_end_request(core: CoreState, sender: NodeId, request: EndQuorumEpochReque
         request.epoch,
         request.leader_endpoints,
         cause=RoleChangeCause(RoleChangeReason.END_QUORUM_EPOCH),
-        is_unproven=request.is_unproven,
+        is_proven=is_proven,
     ):
         ignore(core, sender, request, IgnoreReason.SECOND_LEADER, is_violation=True)
         error = ErrorCode.INVALID_REQUEST

@@ -177,14 +177,20 @@ def on_voter_request(
     core: CoreState,
     sender: NodeId,
     request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest,
+    *,
+    is_proven: bool,
 ) -> None:
-    """Handle a replica's request about its own entry like an operator's request."""
+    """Handle a replica's request about its own entry like an operator's request.
+
+    It is refused unless its author is proven (ADR 52): votes and acknowledgements count from
+    whichever process answers at a voter's address. A process that could move an address without
+    proof could vote in the voter's name again and again.
+    """
     error = _refusal(core, request)
     if error is not None:
         refuse(core, sender, request, error)
         return
-    doubt = _doubt(request)
-    if doubt:
+    if not is_proven:
         core.event(RequestRefused(sender, type(request).__name__, ErrorCode.INVALID_REQUEST))
         core.send(
             sender,
@@ -193,7 +199,7 @@ def on_voter_request(
                 ErrorCode.INVALID_REQUEST,
                 core.leader_id,
                 core.epoch,
-                doubt,
+                _UNPROVEN,
                 core.answering_endpoints(),
             ),
         )
@@ -229,12 +235,3 @@ def _refusal(
         # A peer may request changes for its own node id only.
         return ErrorCode.INVALID_REQUEST
     return None
-
-
-def _doubt(request: UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest) -> str:
-    """Return why the author of a request is not proven, in words; else empty (ADR 52).
-
-    Votes and acknowledgements count from whichever process answers at a voter's address. A process
-    that could move an address without proof could vote in the voter's name again and again.
-    """
-    return _UNPROVEN if request.is_unproven else ""

@@ -24,9 +24,6 @@ class BeginQuorumEpochRequest:
     leader: ReplicaKey
     epoch: Epoch
     leader_endpoints: tuple[Endpoint, ...] = ()
-    is_unproven: bool = False
-    """Whether only the request itself claims that ``leader`` sent it (ADR 52). Not sent; set by
-    the receiving transport."""
 
 
 @value
@@ -54,8 +51,6 @@ class EndQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...] = ()
     campaign_now: bool = False
     """To the first successor only: campaign without a pre-vote; the sender leads until then."""
-    is_unproven: bool = False
-    """As in ``BeginQuorumEpochRequest``."""
 
 
 @value

@@ -78,9 +78,6 @@ class FetchRequest:
     """The sender's disk has lost records, and it has a vote floor (ADR 7)."""
     supported: tuple[VersionRange, ...] = ()
     """From a voter: supported versions of its release; empty if its leader has them already."""
-    is_unproven: bool = False
-    """Whether only the request itself claims that ``replica`` sent it (ADR 52). Not sent; set by
-    the receiving transport."""
 
 
 @value
@@ -88,6 +85,8 @@ class ReceivedFetchRequest:
     """A request as the receiving core gets it."""
 
     request: FetchRequest
+    is_proven: bool
+    """As in ``ReceivedRequest``."""
     own_digest: bytes = b""
     """The receiver's own digest, if the request has one, looked up by its runtime."""
 

@@ -1,9 +1,10 @@
 """All messages between replicas: one request and one response type per RPC.
 
-Each exchange has its own file (``*_messages``); this module has the unions. The messages are plain
-values, without wire format (``quorum.transport.codec``) or rules. Sentinels follow Kafka: -1 for an
-unknown id, offset or epoch. Every request has the ``request_id`` that its sender chose, and every
-response repeats it, so that a response without an open request is recognised and dropped.
+Each exchange has its own file (``*_messages``); this module has the unions, and the envelope of a
+received request. The messages are plain values, without wire format (``quorum.transport.codec``) or
+rules. Sentinels follow Kafka: -1 for an unknown id, offset or epoch. Every request has the
+``request_id`` that its sender chose, and every response repeats it, so that a response without an
+open request is recognised and dropped.
 
 See: KIP-595, KIP-630, KIP-853 (field meanings), docs/reference/protocol.md.
 """
@@ -40,6 +41,7 @@ from quorum.core.messages.voter_messages import (
     UpdateVoterRequest,
     VoterChangeResponse,
 )
+from quorum.values import value
 
 Request: TypeAlias = (
     VoteRequest
@@ -72,5 +74,18 @@ Message: TypeAlias = Request | Response
 """Messages as sent."""
 Outgoing: TypeAlias = Message | FetchDecision | ServeChunk
 """Output of the core: a message, or a decision from which the runtime builds one."""
-Incoming: TypeAlias = Message | ReceivedFetchRequest | ReceivedFetchResponse
-"""Input of the core; a Fetch message is always wrapped."""
+
+
+@value
+class ReceivedRequest:
+    """A request, and what the receiving transport knows about its sender."""
+
+    request: Request
+    is_proven: bool
+    """Whether the sender is proven to be the replica that the request names (ADR 52)."""
+
+
+Received: TypeAlias = ReceivedRequest | Response
+"""What the transport passes on."""
+Incoming: TypeAlias = Received | ReceivedFetchRequest | ReceivedFetchResponse
+"""Input of the core; a Fetch message has the type of its last stage."""

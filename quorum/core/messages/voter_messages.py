@@ -24,9 +24,6 @@ class UpdateVoterRequest:
     cluster_id: str
     voter: Voter
     epoch: Epoch
-    is_unproven: bool = False
-    """Whether only the request itself claims that ``voter`` sent it (ADR 52). Not sent; set by the
-    receiving transport."""
 
 
 @value
@@ -38,8 +35,6 @@ class AddVoterRequest:
     cluster_id: str
     voter: Voter
     epoch: Epoch
-    is_unproven: bool = False
-    """As in ``UpdateVoterRequest``."""
 
 
 @value
@@ -54,8 +49,6 @@ class RemoveVoterRequest:
     voter: ReplicaKey
     """The entry to remove: the same node id, another directory."""
     epoch: Epoch
-    is_unproven: bool = False
-    """As in ``UpdateVoterRequest``."""
 
 
 @value

@@ -1,4 +1,4 @@
-"""The handler of each message type: one table, and another for requests to a relay."""
+"""The handler of each message type: one table, and others for requests that need more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochResponse,
 )
 from quorum.core.messages.fetch_messages import ReceivedFetchRequest, ReceivedFetchResponse
-from quorum.core.messages.message_types import Incoming
+from quorum.core.messages.message_types import Incoming, ReceivedRequest
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -48,16 +48,11 @@ HANDLERS: dict[type[Any], Handler] = {
     BootstrapResponse: bootstrapping.on_bootstrap_response,
     VoteRequest: voting.on_vote_request,
     VoteResponse: campaign.on_vote_response,
-    BeginQuorumEpochRequest: leadership_term.on_begin_request,
     BeginQuorumEpochResponse: leadership_term.on_begin_response,
-    EndQuorumEpochRequest: resignation.on_end_request,
     EndQuorumEpochResponse: resignation.on_end_response,
     ReceivedFetchRequest: fetch_serving.on_fetch,
     ReceivedFetchResponse: fetching.on_fetch_response,
     FetchSnapshotRequest: snapshot_serving.on_fetch_snapshot,
-    UpdateVoterRequest: self_registration.on_voter_request,
-    AddVoterRequest: self_registration.on_voter_request,
-    RemoveVoterRequest: self_registration.on_voter_request,
     VoterChangeResponse: self_registration.on_voter_change_response,
     FetchSnapshotResponse: snapshot_transfer.on_fetch_snapshot_response,
     ReadPositionRequest: read_confirmation.on_read_position,
@@ -65,6 +60,14 @@ HANDLERS: dict[type[Any], Handler] = {
     ChainDigestRequest: chain_digests.on_chain_digest_request,
     ChainDigestResponse: divergence_resolution.on_chain_digest_response,
 }
+PROOF_HANDLERS: dict[type[Any], Callable[..., None]] = {
+    BeginQuorumEpochRequest: leadership_term.on_begin_request,
+    EndQuorumEpochRequest: resignation.on_end_request,
+    UpdateVoterRequest: self_registration.on_voter_request,
+    AddVoterRequest: self_registration.on_voter_request,
+    RemoveVoterRequest: self_registration.on_voter_request,
+}
+"""Handlers that also get whether the sender is proven (``is_proven``)."""
 RELAY_HANDLERS: dict[type[Any], Callable[[CoreState, Relay, NodeId, Any], None]] = {
     ReceivedFetchRequest: relay_serving.on_fetch,
     FetchSnapshotRequest: relay_serving.on_fetch_snapshot,
@@ -74,10 +77,16 @@ RELAY_HANDLERS: dict[type[Any], Callable[[CoreState, Relay, NodeId, Any], None]]
 
 def handle(core: CoreState, sender: NodeId, message: Incoming) -> None:
     """Pass a message to its handler; ignore a message without one. Raises nothing."""
-    kind, relay = type(message), core.relay
+    inner: Any = message
+    is_proven = False
+    if type(message) is ReceivedRequest:
+        inner, is_proven = message.request, message.is_proven
+    kind, relay = type(inner), core.relay
     if relay is not None and kind in RELAY_HANDLERS and relay_serving.serves_as_relay(core):
-        RELAY_HANDLERS[kind](core, relay, sender, message)
+        RELAY_HANDLERS[kind](core, relay, sender, inner)
+    elif kind in PROOF_HANDLERS:
+        PROOF_HANDLERS[kind](core, sender, inner, is_proven=is_proven)
     elif (handler := HANDLERS.get(kind)) is not None:
-        handler(core, sender, message)
+        handler(core, sender, inner)
     else:
-        ignore(core, sender, message, IgnoreReason.UNKNOWN_KIND, is_violation=True)
+        ignore(core, sender, inner, IgnoreReason.UNKNOWN_KIND, is_violation=True)

@@ -18,7 +18,7 @@ from quorum.core.messages.epoch_messages import (
     EndQuorumEpochResponse,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Incoming, Request, Response
+from quorum.core.messages.message_types import Incoming, Message, Request, Response
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -99,7 +99,7 @@ def error_response(core: CoreState, request: Request, error: ErrorCode) -> Respo
 def ignore(
     core: CoreState,
     sender: NodeId,
-    message: Incoming,
+    message: Message | Incoming,
     reason: IgnoreReason,
     detail: str = "",
     *,

@@ -315,7 +315,7 @@ def follow_hint(
     endpoints: tuple[Endpoint, ...],
     *,
     cause: RoleChangeCause,
-    is_unproven: bool = False,
+    is_proven: bool = True,
 ) -> bool:
     """Adopt a peer's hint about the leader; return False if it contradicts what is known.
 
@@ -326,7 +326,7 @@ def follow_hint(
     changes nothing: two leaders of one epoch, or a leadership that this node never had.
 
     Hints never postpone a campaign indefinitely. A hint keeps the campaign deadline if it replaces
-    another leader of the same epoch or if its author is not proven (``is_unproven``).
+    another leader of the same epoch or if its author is not proven (``is_proven``).
     """
     if epoch < core.epoch or epoch == 0:
         return True  # no node leads before the first election, whatever the hint says
@@ -338,11 +338,11 @@ def follow_hint(
                 become_unattached(core, epoch, cause=cause)
         else:
             become_follower(
-                core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=is_unproven
+                core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=not is_proven
             )
         return True
     return leader_id < 0 or _follow_in_epoch(
-        core, leader_id, endpoints, cause=cause, is_unproven=is_unproven
+        core, leader_id, endpoints, cause=cause, is_proven=is_proven
     )
 
 
@@ -352,7 +352,7 @@ def _follow_in_epoch(
     endpoints: tuple[Endpoint, ...],
     *,
     cause: RoleChangeCause,
-    is_unproven: bool,
+    is_proven: bool,
 ) -> bool:
     """Follow ``leader_id`` in the present epoch; False if that contradicts a known leader."""
     role, epoch = core.role, core.epoch
@@ -365,7 +365,9 @@ def _follow_in_epoch(
     elif isinstance(role, Follower):
         learn_endpoints(core, endpoints)
     elif core.leader_id == NO_NODE or isinstance(role, Unattached):
-        become_follower(core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=is_unproven)
+        become_follower(
+            core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=not is_proven
+        )
     return True
 
 

@@ -47,7 +47,7 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
     )
     is_ahead = error is ErrorCode.UNKNOWN_LEADER_EPOCH
     if is_ahead and isinstance(leader, Leader) and leader.established:
-        note_ahead(core, leader, request)
+        note_ahead(core, leader, received)
     if error is not None or not isinstance(leader, Leader):
         refuse(core, sender, request, error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return
@@ -55,7 +55,7 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
         _answer_consumer(core, leader, sender, request)
         return
     progress = progress_for(core, leader, request.replica, is_disqualified=request.is_disqualified)
-    if _went_back(core, progress, request):
+    if _went_back(core, progress, received):
         refuse(core, sender, request, ErrorCode.REPLICA_REGRESSED)
         return
     progress.note_subtree(request.subtree)
@@ -73,7 +73,7 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
     if not is_same_history(core, progress, received):
         refuse_other_history(core, sender, request, peer_votes=progress.is_voter)
         return
-    _note_position(core, leader, progress, request)
+    _note_position(core, leader, progress, received)
     note_echo(core, leader, progress, request.read_round)
     stamp = leader.reads.stamp
     may_wait = request.fetch_offset >= core.log.end_offset or (
@@ -90,7 +90,7 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
         _hold(core, leader, sender, request, is_voter=progress.is_voter)
 
 
-def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
+def _went_back(core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest) -> bool:
     """Whether a voter's disk was rolled back: it fetches below what it acknowledged in this term.
 
     A late copy of an old request looks the same, but no request waits for its answer. A replica
@@ -98,6 +98,7 @@ def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest
     disqualification is final (ADR 28). Therefore only proven acknowledgements of the voter count:
     any process may have sent an unproven request (ADR 52).
     """
+    request = received.request
     offset = request.fetch_offset
     if offset >= max(progress.end_offset, progress.proven_end):
         return False
@@ -107,7 +108,7 @@ def _went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest
             return True
     # The replica no longer has the records it acknowledged.
     progress.end_offset = -1
-    if not request.is_unproven:
+    if received.is_proven:
         progress.proven_end = -1
     return False
 
@@ -139,15 +140,15 @@ def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) ->
 
 
 def _note_position(
-    core: CoreState, leader: Leader, progress: ReplicaProgress, request: FetchRequest
+    core: CoreState, leader: Leader, progress: ReplicaProgress, received: ReceivedFetchRequest
 ) -> None:
     """Count an acknowledgement; that of a voter may commit records."""
-    offset = request.fetch_offset
+    offset = received.request.fetch_offset
     progress.note_fetch(
         offset,
         now_ms=core.now_ms,
         leader_end=core.log.end_offset,
-        is_proven=not request.is_unproven,
+        is_proven=received.is_proven,
     )
     if progress.is_voter and offset > core.high_watermark:
         advance_high_watermark(core, leader)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorum.core.contract.events import ObserverStranded
-from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.fetch_messages import ReceivedFetchRequest
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_progress import Ahead
 from quorum.core.state.roles import Leader
@@ -21,14 +21,14 @@ _SILENT_ELECTIONS: Final = 10
 """Election timeouts without a Fetch after which an observer is forgotten."""
 
 
-def note_ahead(core: CoreState, leader: Leader, request: FetchRequest) -> None:
+def note_ahead(core: CoreState, leader: Leader, received: ReceivedFetchRequest) -> None:
     """Remember who was refused with UNKNOWN_LEADER_EPOCH, if it is an observer here."""
+    request, is_proven = received.request, received.is_proven
     key = request.replica
     voter = leader.remote.get(key.id)
     is_voter = voter is not None and voter.key.matches(key) and not request.is_disqualified
     if key.id == NO_NODE or is_voter:
         return
-    is_proven = not request.is_unproven
     known = leader.ahead.get(key)
     if known is None or (is_proven and not known.is_proven):
         _make_room(leader.ahead, key)

@@ -17,9 +17,8 @@ under that number, ``voter_disk=1`` one that is meant for another disk of the re
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
+from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.node.routing import PROOF_HANDLERS
 from simulation.scenario.forged_requests import made_up
 from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.world import World
@@ -33,10 +32,9 @@ def run(world: World, args: Arguments) -> None:
     sender, to = args.number_in("a node", sender_text), args.number_in("a node", to_text)
     world.running(to)
     world.injected += 1
-    request: Any = made_up(kind, world.injected, sender, to, args)
-    if args.text("proven") == "no":
-        if not hasattr(request, "is_unproven"):
-            raise ScenarioError(f"send: nobody asks whether a {kind} is proven")
-        request = replace(request, is_unproven=True)
+    request = made_up(kind, world.injected, sender, to, args)
+    is_proven = args.text("proven") != "no"
+    if not is_proven and type(request) not in (FetchRequest, *PROOF_HANDLERS):
+        raise ScenarioError(f"send: nobody asks whether a {kind} is proven")
     args.finish()
-    world.receive(sender, to, request)
+    world.receive(sender, to, request, is_proven=is_proven)

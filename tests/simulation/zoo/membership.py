@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorum.core.membership import voter_change_checks
 from quorum.core.membership.voter_change_checks import Refusal
-from quorum.core.messages.fetch_messages import FetchRequest
+from quorum.core.messages.fetch_messages import ReceivedFetchRequest
 from quorum.core.replication import commitment, fetch_serving
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_progress import ReplicaProgress
@@ -24,8 +24,10 @@ def reformatted_voter_votes(patch: Patch) -> None:
 def rolled_back_disk_accepted(patch: Patch) -> None:
     """A leader forgets what a voter has acknowledged when that voter asks for it again."""
 
-    def went_back(core: CoreState, progress: ReplicaProgress, request: FetchRequest) -> bool:
-        progress.end_offset = min(progress.end_offset, request.fetch_offset)
+    def went_back(
+        core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest
+    ) -> bool:
+        progress.end_offset = min(progress.end_offset, received.request.fetch_offset)
         return False
 
     patch.setattr(fetch_serving, "_went_back", went_back)

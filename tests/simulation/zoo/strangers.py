@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quorum.core.contract.output import LeaderEndpoints
 from quorum.core.contract.reasons import Rejection
 from quorum.core.membership import self_registration
+from quorum.core.messages.voter_messages import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+)
+from quorum.core.node import routing
 from quorum.core.protocol import epoch_claims, refusals, responses, role_transitions
 from quorum.core.state.core_state import CoreState
-from quorum.types import Endpoint, Epoch, ReplicaKey
+from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey
 from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -55,7 +63,14 @@ def endpoints_from_messages(patch: Patch) -> None:
 
 def anybody_changes_the_voters(patch: Patch) -> None:
     """A leader takes up a change of the voters from whoever asks in a voter's name."""
-    patch.setattr(self_registration, "_doubt", lambda request: "")
+
+    def believes(core: CoreState, sender: NodeId, request: Any, *, is_proven: bool) -> None:
+        self_registration.on_voter_request(core, sender, request, is_proven=True)
+
+    changes = (UpdateVoterRequest, AddVoterRequest, RemoveVoterRequest)
+    patch.setattr(
+        routing, "PROOF_HANDLERS", routing.PROOF_HANDLERS | dict.fromkeys(changes, believes)
+    )
 
 
 _FORGED = Options("garbage")

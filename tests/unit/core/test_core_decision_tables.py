@@ -39,10 +39,13 @@ from quorum.core.contract.local_events import (
     TransferLeadership,
     UpdateVoter,
 )
+from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message
 from quorum.core.node.raft_node import RaftNode
+from quorum.core.node.routing import PROOF_HANDLERS
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, NodeId, VersionRange, Voter
+from simulation.harness.arrival import arrived
 from tests.support.core_disk import key, voter
 from tests.support.core_limits import fetch_answers, fetches, limits, shown
 from tests.support.core_situations import SITUATIONS, intact_messages
@@ -235,6 +238,12 @@ class Table:
                             f"{name} {each.name}={shown(value)}",
                             lambda node, m=changed: node.receive(self.now_ms, self.peer, m),
                         )
+            if type(message) in (FetchRequest, *PROOF_HANDLERS):
+                unproven = arrived(message, is_proven=False)
+                yield (
+                    f"{name} is_unproven=True",
+                    lambda node, m=unproven: node.receive(self.now_ms, self.peer, m),
+                )
 
     def _table(self, heading: str, cases: Iterator[tuple[str, Callable[[RaftNode], Any]]]) -> str:
         """What the node does in each case; equal ones together."""

@@ -10,6 +10,7 @@ from quorum.core.contract.output import Append, SaveElectionState
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from simulation.harness.arrival import arrived
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from tests.support.lone_replica import LoneReplica
 
@@ -28,7 +29,7 @@ def test_a_vote_leaves_only_when_it_is_durable() -> None:
     request = VoteRequest(
         5, "cluster", candidate, bench.voters[0].key, 1, OffsetAndEpoch(0, 0), pre_vote=False
     )
-    bench.replica.receive(2, request)
+    bench.replica.receive(2, arrived(request))
     granted = [m for _, m in bench.sent if isinstance(m, VoteResponse)]
     assert granted == []
     assert any(isinstance(e, SaveElectionState) for g in bench.groups for e in g.effects)
@@ -46,7 +47,7 @@ def test_a_refusal_needs_no_disk() -> None:
     request = VoteRequest(
         6, "other", bench.voters[1].key, stranger, 1, OffsetAndEpoch(0, 0), pre_vote=False
     )
-    bench.replica.receive(2, request)
+    bench.replica.receive(2, arrived(request))
     assert [m.error for _, m in bench.sent if isinstance(m, VoteResponse)] == [
         ErrorCode.INCONSISTENT_CLUSTER_ID
     ]

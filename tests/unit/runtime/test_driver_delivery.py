@@ -16,6 +16,7 @@ from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.runtime.clock import SystemClock
 from quorum.runtime.delivery import GATHERED_RECORDS_MAX, DeferredDelivery
+from simulation.harness.arrival import arrived
 from statemachine.codec import encode_record
 from statemachine.records import NoOpRecord
 from tests.support.lone_replica import LoneReplica
@@ -30,7 +31,8 @@ def following() -> tuple[LoneReplica, list[str]]:
         lambda is_urgent: due.append("at once" if is_urgent else "due")
     )
     mine, leader = bench.voters[0].key, bench.voters[1].key
-    bench.replica.receive(2, BeginQuorumEpochRequest(1, "cluster", mine, leader, 1, ()))
+    begin = BeginQuorumEpochRequest(1, "cluster", mine, leader, 1, ())
+    bench.replica.receive(2, arrived(begin))
     bench.persist()
     bench.replica.deliver()
     due.clear()
@@ -88,7 +90,7 @@ def test_what_was_put_off_comes_before_a_new_epoch() -> None:
     # Its leader has not answered for longer than the fetch timeout.
     bench.clock.time_ms += 2_500
     newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
-    bench.replica.receive(3, newer)
+    bench.replica.receive(3, arrived(newer))
     assert bench.replica.controller.image.provenance.end_offset == 1
 
 

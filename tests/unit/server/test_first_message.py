@@ -15,6 +15,7 @@ from quorate.server.node import ServerNode
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.log.filesystem import OsFileSystem
 from quorum.types import Endpoint, ReplicaKey, Voter
+from simulation.harness.arrival import arrived
 
 ME = ReplicaKey(1, b"d" * 16)
 STRANGER = ReplicaKey(9, b"s" * 16)
@@ -41,7 +42,9 @@ def test_a_message_that_comes_with_the_first_connection_is_answered(
         listen = node._listeners.start
 
         async def listen_and_hear() -> None:
-            node.host.receive(9, FetchRequest(1, "c2ltdWxhdGVkLWNsdXN0ZQ", STRANGER, 0, 0, 0))
+            node.host.receive(
+                9, arrived(FetchRequest(1, "c2ltdWxhdGVkLWNsdXN0ZQ", STRANGER, 0, 0, 0))
+            )
             await listen()
 
         monkeypatch.setattr(node._listeners, "start", listen_and_hear)

@@ -45,7 +45,7 @@ async def stream(to: Replica, hello: Hello) -> AsyncIterator[tuple[Any, Hello]]:
 
 def marks(to: Replica) -> list[bool]:
     kinds = FetchRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
-    return [each.is_unproven for _, each in to.handler.received if isinstance(each, kinds)]
+    return [not each.is_proven for each in to.handler.requests if isinstance(each.request, kinds)]
 
 
 def test_a_process_met_at_the_voters_address_is_proven() -> None:
@@ -205,9 +205,9 @@ def test_a_change_of_the_voters_is_marked(author: ReplicaKey, change: Any) -> No
             async with stream(leader, Hello(CLUSTER, author, b"", process_id=b"a")) as (call, _):
                 await call.write(encode_frame(change))
                 await leader.handler.until(lambda: bool(leader.handler.received))
-                ((_, message),) = leader.handler.received
-                assert isinstance(message, type(change))
-                assert message.is_unproven
+                (received,) = leader.handler.requests
+                assert isinstance(received.request, type(change))
+                assert not received.is_proven
 
     run(scenario())
 
@@ -226,7 +226,7 @@ def test_who_is_met_at_a_server_of_the_configuration_is_proven(is_hint: bool) ->
             async with stream(leader, VOTER) as (call, _):
                 await call.write(encode_frame(change))
                 await leader.handler.until(lambda: bool(leader.handler.received))
-                assert leader.handler.received[-1][1].is_unproven is is_hint
+                assert leader.handler.requests[-1].is_proven is not is_hint
 
     run(scenario())
 

@@ -12,10 +12,11 @@ from quorum.core.contract.local_events import LogVerified, RequestFailed
 from quorum.core.contract.outcomes import DivergenceOutcome
 from quorum.core.contract.output import QuarantineLog, SaveElectionState, VerifyLog
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
-from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, ReceivedFetchRequest
+from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.state.digest_tally import NOTHING, Difference, Held
 from quorum.errors import ErrorCode
 from quorum.types import DigestAt, OffsetAndEpoch, ReplicaKey
+from simulation.harness import arrival
 from tests.support.core_cluster import CLUSTER, CoreCluster, Member
 from tests.support.core_disk import key
 
@@ -68,7 +69,7 @@ class Table:
                 7, CLUSTER, key(2), node.epoch, node.log_end_offset, node.epoch, digest=b"t"
             )
             self.cluster.call(
-                1, lambda node: node.receive(now_ms, 2, ReceivedFetchRequest(fetch, b"o"))
+                1, lambda node: node.receive(now_ms, 2, arrival.received(fetch, own_digest=b"o"))
             )
             return
         request_id = self.last_fetch.request_id
@@ -223,7 +224,9 @@ def test_how_far_a_replica_was_compared_is_told_and_what_is_in_divergence_resolu
     table = Table()
     node, now_ms = table.cluster[1], table.cluster.now_ms
     fetch = FetchRequest(7, CLUSTER, key(2), node.epoch, 40, node.epoch, digest=b"o")
-    table.cluster.call(1, lambda node: node.receive(now_ms, 2, ReceivedFetchRequest(fetch, b"o")))
+    table.cluster.call(
+        1, lambda node: node.receive(now_ms, 2, arrival.received(fetch, own_digest=b"o"))
+    )
     assert {each.key.id: each.compared_end for each in node.replicas()} == {1: -1, 2: 40, 3: -1}
     assert node.chain.log_problem == ""
     table.open()
@@ -273,16 +276,10 @@ def test_an_observer_is_not_asked_and_has_no_say() -> None:
     """Goal: an observer, also one with a voter's number on another disk, counts for nobody."""
     table = Table()
     node, now_ms = table.cluster[1], table.cluster.now_ms
-    fetch = FetchRequest(
-        7,
-        CLUSTER,
-        replace(key(2), directory_id=b"w" * 16),
-        node.epoch,
-        node.log_end_offset,
-        node.epoch,
-        digest=b"t",
-    )
-    received = ReceivedFetchRequest(fetch, b"o")
+    observer = replace(key(2), directory_id=b"w" * 16)
+    end_offset = node.log_end_offset
+    fetch = FetchRequest(7, CLUSTER, observer, node.epoch, end_offset, node.epoch, digest=b"t")
+    received = arrival.received(fetch, own_digest=b"o")
     table.cluster.call(1, lambda node: node.receive(now_ms, 2, received))
     table.verified()
     assert not table.cluster.sent_by(1, ChainDigestRequest)

@@ -16,6 +16,7 @@ from quorum.core.state.roles import Prospective
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import ReplicaKey
+from simulation.harness.arrival import arrived
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
 
@@ -150,7 +151,7 @@ def led() -> CoreCluster:
     return cluster
 
 
-def end(cluster: CoreCluster, **fields: Any) -> ErrorCode:
+def end(cluster: CoreCluster, *, is_proven: bool = True, **fields: Any) -> ErrorCode:
     """What node 2 says to an EndQuorumEpoch in the name of leader 1."""
     values: dict[str, Any] = {
         "cluster_id": CLUSTER,
@@ -159,7 +160,7 @@ def end(cluster: CoreCluster, **fields: Any) -> ErrorCode:
         "preferred_successors": (key(2), key(3)),
         **fields,
     }
-    request = EndQuorumEpochRequest(9, **values)
+    request = arrived(EndQuorumEpochRequest(9, **values), is_proven=is_proven)
     cluster.call(2, lambda node: node.receive(cluster.now_ms, 1, request))
     return cluster.sent_by(2, EndQuorumEpochResponse)[-1].error
 
@@ -174,29 +175,29 @@ def end(cluster: CoreCluster, **fields: Any) -> ErrorCode:
 )
 def test_the_first_thing_that_is_wrong_is_named(fields: dict[str, Any], error: ErrorCode) -> None:
     """Each request names another successor, too, and is of an unproven author."""
-    others = {"campaign_now": True, "preferred_successors": (key(3),), "is_unproven": True}
+    others = {"campaign_now": True, "preferred_successors": (key(3),), "is_proven": False}
     assert end(led(), **fields, **others) is error
 
 
 @pytest.mark.parametrize("campaign_now", [False, True])
-@pytest.mark.parametrize("is_unproven", [False, True])
+@pytest.mark.parametrize("is_proven", [True, False])
 def test_a_leader_that_is_gone_may_be_said_to_have_resigned_by_anybody(
-    campaign_now: bool, is_unproven: bool
+    campaign_now: bool, is_proven: bool
 ) -> None:
     """But only the leader itself makes another voter campaign without a pre-vote (ADR 52)."""
     cluster = led()
     cluster.crash(1)
     cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(1)))
-    refused = campaign_now and is_unproven
+    refused = campaign_now and not is_proven
     expected = ErrorCode.INELIGIBLE_REPLICA if refused else ErrorCode.NONE
-    assert end(cluster, campaign_now=campaign_now, is_unproven=is_unproven) is expected
-    assert (cluster[2].epoch > 1) == (campaign_now and not is_unproven)
+    assert end(cluster, campaign_now=campaign_now, is_proven=is_proven) is expected
+    assert (cluster[2].epoch > 1) == (campaign_now and is_proven)
 
 
-@pytest.mark.parametrize("is_unproven", [False, True])
+@pytest.mark.parametrize("is_proven", [True, False])
 @pytest.mark.parametrize("successors", [(2, 3), (3, 2), (3,)])
 def test_a_voter_that_asks_for_pre_votes_already_asks_again_after_its_pause(
-    successors: tuple[int, ...], is_unproven: bool
+    successors: tuple[int, ...], is_proven: bool
 ) -> None:
     """And goes on as one whose leader is known to be gone: soon, not when its timer expires."""
     cluster = led()
@@ -208,7 +209,7 @@ def test_a_voter_that_asks_for_pre_votes_already_asks_again_after_its_pause(
     before_ms = role.retry_ms
     keys = tuple(map(key, successors))
     asked = len(cluster.sent_by(2, VoteRequest))
-    assert end(cluster, preferred_successors=keys, is_unproven=is_unproven) is ErrorCode.NONE
+    assert end(cluster, preferred_successors=keys, is_proven=is_proven) is ErrorCode.NONE
     assert role.fail_fast
     longest_ms = cluster.config.election_backoff_max_ms
     wait_ms = {(2, 3): 0, (3, 2): longest_ms >> 1, (3,): longest_ms}[successors]

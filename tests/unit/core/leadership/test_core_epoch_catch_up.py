@@ -13,6 +13,7 @@ from quorum.core.leadership.epoch_catch_up import EPOCHS_MAX, WAIT_ELECTIONS
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.replication.stranded_observers import REPLICAS_MAX
 from quorum.types import NodeId, ReplicaKey
+from simulation.harness.arrival import arrived
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key, voter
 
@@ -34,21 +35,20 @@ def asks(
     epoch: int,
     *,
     replica: ReplicaKey | None = None,
-    is_unproven: bool = False,
+    is_proven: bool = True,
     to: NodeId | None = None,
 ) -> None:
     """Let a replica ask whoever leads, or ``to``, in ``epoch``."""
-    asked = FetchRequest(
-        77, CLUSTER, replica or key(OBSERVER), epoch, 0, 0, is_unproven=is_unproven
-    )
+    request = FetchRequest(77, CLUSTER, replica or key(OBSERVER), epoch, 0, 0)
+    asked = arrived(request, is_proven=is_proven)
     for node_id in [to] if to is not None else cluster.leaders():
         cluster.call(node_id, lambda node: node.receive(cluster.now_ms, OBSERVER, asked))
 
 
-def asks_for(cluster: CoreCluster, ms: int, epoch: int, *, is_unproven: bool = False) -> None:
+def asks_for(cluster: CoreCluster, ms: int, epoch: int, *, is_proven: bool = True) -> None:
     """The same again and again, for so long."""
     for _ in range(ms // STEP_MS):
-        asks(cluster, epoch, is_unproven=is_unproven)
+        asks(cluster, epoch, is_proven=is_proven)
         cluster.advance(STEP_MS)
 
 
@@ -95,18 +95,18 @@ def test_each_epoch_costs_a_transfer_and_each_transfer_its_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "is_unproven"), [(2, True), (2 + EPOCHS_MAX, False), (2 + EPOCHS_MAX, True)]
+    ("epoch", "is_proven"), [(2, False), (2 + EPOCHS_MAX, True), (2 + EPOCHS_MAX, False)]
 )
 def test_for_a_stranger_or_from_too_far_leadership_does_not_move(
-    epoch: int, is_unproven: bool
+    epoch: int, is_proven: bool
 ) -> None:
     """It is shown, and left to an operator."""
     cluster = led()
-    asks_for(cluster, 3 * WAIT_MS, epoch, is_unproven=is_unproven)
+    asks_for(cluster, 3 * WAIT_MS, epoch, is_proven=is_proven)
     assert (cluster.leaders(), cluster[1].epoch) == ([1], 1)
     assert stranded(cluster) == [(OBSERVER, epoch, False)]
     events = [each for each in cluster.members[1].events if isinstance(each, ObserverStranded)]
-    assert events == [ObserverStranded(key(OBSERVER), epoch, 1, not is_unproven)]
+    assert events == [ObserverStranded(key(OBSERVER), epoch, 1, is_proven)]
 
 
 def test_the_furthest_that_leadership_moves_for() -> None:
@@ -118,14 +118,14 @@ def test_the_furthest_that_leadership_moves_for() -> None:
 def test_a_stranger_neither_starts_the_wait_nor_speaks_for_the_observer() -> None:
     """It asks long before; then in an epoch out of bounds, and in many names that nobody has."""
     cluster = led()
-    asks_for(cluster, WAIT_MS, 2, is_unproven=True)
+    asks_for(cluster, WAIT_MS, 2, is_proven=False)
     asks(cluster, 2)
     assert stranded(cluster) == [(OBSERVER, 2, True)]
     for _ in range((WAIT_MS - STEP_MS) // STEP_MS):
         asks(cluster, 2)
-        asks(cluster, 99, is_unproven=True)
+        asks(cluster, 99, is_proven=False)
         for other in range(100, 100 + 2 * REPLICAS_MAX):
-            asks(cluster, 2, replica=key(other), is_unproven=True)
+            asks(cluster, 2, replica=key(other), is_proven=False)
         assert len(stranded(cluster)) <= REPLICAS_MAX
         cluster.advance(STEP_MS)
     assert cluster[1].epoch == 1

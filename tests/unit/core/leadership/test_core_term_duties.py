@@ -31,6 +31,7 @@ from quorum.core.state.timers import Timer
 from quorum.core.voters.versions import OWN_KRAFT_VERSIONS
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch, ReplicaKey, VersionRange
+from simulation.harness.arrival import arrived
 from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import disk_with, key, voter
@@ -188,9 +189,9 @@ def test_an_announcement_is_refused_for_the_first_thing_that_is_wrong(
     assert asks(cluster, 2, BeginQuorumEpochRequest(9, **values), 1).error == error
 
 
-@pytest.mark.parametrize(("is_unproven", "role"), [(True, "Prospective"), (False, "Follower")])
+@pytest.mark.parametrize(("is_proven", "role"), [(False, "Prospective"), (True, "Follower")])
 def test_an_announcement_calls_off_a_campaign_if_the_leader_sent_it(
-    is_unproven: bool, role: str
+    is_proven: bool, role: str
 ) -> None:
     """Both kinds are agreed to (ADR 52): the node does not contradict that leader."""
     cluster = CoreCluster()
@@ -204,8 +205,8 @@ def test_an_announcement_calls_off_a_campaign_if_the_leader_sent_it(
         cluster.now_ms = max(cluster.now_ms, cluster.members[2].deadline_ms or 0)
         cluster.tick(2)
     assert cluster[2].leader_id == 1
-    request = BeginQuorumEpochRequest(9, CLUSTER, key(2), key(1), 1, is_unproven=is_unproven)
-    assert asks(cluster, 2, request, 1).error == ErrorCode.NONE
+    request = BeginQuorumEpochRequest(9, CLUSTER, key(2), key(1), 1)
+    assert asks(cluster, 2, arrived(request, is_proven=is_proven), 1).error == ErrorCode.NONE
     assert cluster[2].role_name == role
 
 

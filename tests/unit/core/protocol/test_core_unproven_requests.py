@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from quorum.core.contract.local_events import ConnectionRefused
 from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
-from quorum.core.messages.message_types import Message, Request
+from quorum.core.messages.message_types import Request
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.messages.voter_messages import (
     AddVoterRequest,
@@ -25,6 +24,7 @@ from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Follower
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, Voter
+from simulation.harness.arrival import arrived
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
 
@@ -39,29 +39,27 @@ def led() -> CoreCluster:
     return cluster
 
 
-def receive(cluster: CoreCluster, node_id: int, sender: int, message: Message) -> None:
-    cluster.call(node_id, lambda node: node.receive(cluster.now_ms, sender, message))
+def receive(
+    cluster: CoreCluster, node_id: int, sender: int, request: Request, *, is_proven: bool = False
+) -> None:
+    received = arrived(request, is_proven=is_proven)
+    cluster.call(node_id, lambda node: node.receive(cluster.now_ms, sender, received))
 
 
-def begin(leader: int, epoch: int, *, is_unproven: bool = True) -> BeginQuorumEpochRequest:
-    return BeginQuorumEpochRequest(9, CLUSTER, ANYBODY, key(leader), epoch, is_unproven=is_unproven)
+def begin(leader: int, epoch: int) -> BeginQuorumEpochRequest:
+    return BeginQuorumEpochRequest(9, CLUSTER, ANYBODY, key(leader), epoch)
 
 
-def end(cluster: CoreCluster, *, campaign_now: bool, is_unproven: bool = True) -> Request:
+def end(cluster: CoreCluster, *, campaign_now: bool) -> EndQuorumEpochRequest:
     return EndQuorumEpochRequest(
-        9, CLUSTER, key(1), cluster[2].epoch, (key(2),), campaign_now=campaign_now,
-        is_unproven=is_unproven,
-    )  # fmt: skip
-
-
-def fetch(cluster: CoreCluster, offset: int, *, is_unproven: bool = False) -> FetchResponse:
-    """Node 1's answer to a Fetch of node 2."""
-    receive(
-        cluster,
-        1,
-        2,
-        FetchRequest(77, CLUSTER, key(2), cluster[1].epoch, offset, 1, is_unproven=is_unproven),
+        9, CLUSTER, key(1), cluster[2].epoch, (key(2),), campaign_now=campaign_now
     )
+
+
+def fetch(cluster: CoreCluster, offset: int, *, is_proven: bool = True) -> FetchResponse:
+    """Node 1's answer to a Fetch of node 2."""
+    request = FetchRequest(77, CLUSTER, key(2), cluster[1].epoch, offset, 1)
+    receive(cluster, 1, 2, request, is_proven=is_proven)
     return cluster.sent_by(1, FetchResponse)[-1]
 
 
@@ -77,7 +75,7 @@ def alone() -> tuple[CoreCluster, int]:
 
 def test_what_a_stranger_acknowledged_is_held_against_no_voter() -> None:
     cluster, own_end = alone()
-    fetch(cluster, cluster[1].log_end.offset, is_unproven=True)
+    fetch(cluster, cluster[1].log_end.offset, is_proven=False)
     answer = fetch(cluster, own_end)
     assert (answer.error, answer.records.base_offset) == (ErrorCode.NONE, own_end)
 
@@ -88,9 +86,7 @@ def test_a_voter_is_held_to_what_it_acknowledged_whatever_a_stranger_said_since(
     end_offset = cluster[1].log_end.offset
     fetch(cluster, end_offset)
     for lost in (False, True):
-        request = FetchRequest(
-            78, CLUSTER, key(2), 1, own_end, 1, has_lost_records=lost, is_unproven=True
-        )
+        request = FetchRequest(78, CLUSTER, key(2), 1, own_end, 1, has_lost_records=lost)
         receive(cluster, 1, 2, request)
     assert fetch(cluster, own_end).error is ErrorCode.REPLICA_REGRESSED
     events = [e for e in cluster.members[1].events if isinstance(e, ReplicaRegressed)]
@@ -107,8 +103,7 @@ def test_no_stranger_ends_the_epoch_of_a_leader_that_is_heard(campaign_now: bool
     assert cluster[2].epoch == 1
     assert cluster.sent_by(2, VoteRequest) == []
     # The leader itself is believed.
-    assert isinstance(request, EndQuorumEpochRequest)
-    receive(cluster, 2, 1, replace(request, is_unproven=False))
+    receive(cluster, 2, 1, request, is_proven=True)
     cluster.tick(2)
     assert cluster.sent_by(2, VoteRequest) or cluster[2].role_name != "Follower"
 
@@ -138,7 +133,7 @@ def test_alternating_hints_do_not_put_off_a_campaign() -> None:
     deadline_ms = role.fetch_deadline_ms
     for number in range(6):
         cluster.advance(10)
-        receive(cluster, 2, 3, begin((3, 1)[number % 2], 1, is_unproven=number % 3 == 0))
+        receive(cluster, 2, 3, begin((3, 1)[number % 2], 1), is_proven=number % 3 != 0)
         role = cluster[2]._core.role
         assert isinstance(role, Follower)
         assert role.fetch_deadline_ms <= deadline_ms
@@ -177,7 +172,7 @@ def test_only_the_leader_itself_calls_off_a_campaign() -> None:
     assert cluster[2].role_name == "Prospective"
     receive(cluster, 2, 1, begin(1, 1))
     assert cluster[2].role_name == "Prospective"
-    receive(cluster, 2, 1, begin(1, 1, is_unproven=False))
+    receive(cluster, 2, 1, begin(1, 1), is_proven=True)
     assert cluster[2].role_name == "Follower"
 
 
@@ -207,13 +202,13 @@ def test_no_stranger_changes_the_voters(author: int, change: Any) -> None:
     cluster = led()
     cluster.crash(2)
     before = cluster[1].voters
-    receive(cluster, 1, author, replace(change, is_unproven=True))
+    receive(cluster, 1, author, change)
     answer = cluster.sent_by(1, VoterChangeResponse)[-1]
     assert answer.error is ErrorCode.INVALID_REQUEST
     assert "quorate quorum update-voter" in answer.message
     assert (cluster[1].voters, cluster[1].pending_change) == (before, None)
     # Of the replica itself it is taken up.
-    receive(cluster, 1, author, change)
+    receive(cluster, 1, author, change, is_proven=True)
     assert cluster[1].pending_change is not None or cluster[1].voters != before
 
 

@@ -94,16 +94,16 @@ def test_who_is_sent_to_a_checkpoint_is_reported_as_that() -> None:
     assert (event.answer, event.detail) == ("snapshot", str(OffsetAndEpoch(3, 1)))
 
 
-@pytest.mark.parametrize(("is_unproven", "error"), [
-    (False, ErrorCode.NONE), (True, ErrorCode.REPLICA_REGRESSED),
+@pytest.mark.parametrize(("is_proven", "error"), [
+    (True, ErrorCode.NONE), (False, ErrorCode.REPLICA_REGRESSED),
 ])  # fmt: skip
 def test_a_voter_that_says_itself_that_it_lost_records_is_not_held_to_them(
-    is_unproven: bool, error: ErrorCode
+    is_proven: bool, error: ErrorCode
 ) -> None:
     """Unless somebody else may have said so. Method: it asks from a history that parted, with word
     of its loss; then from the beginning, without."""
     cluster = LoneLeader()
-    cluster.fetch(2, 2, last_fetched_epoch=0, has_lost_records=True, is_unproven=is_unproven)
+    cluster.fetch(2, 2, last_fetched_epoch=0, has_lost_records=True, is_proven=is_proven)
     (answer,) = fetch_answers(cluster.fetch(2, 0, last_fetched_epoch=0))
     assert answer.error is error
 

@@ -14,7 +14,6 @@ from quorum.core.messages.chain_messages import ChainDigestRequest
 from quorum.core.messages.fetch_messages import (
     FetchRequest,
     FetchResponse,
-    ReceivedFetchRequest,
     Subtree,
 )
 from quorum.core.messages.received_records import ReceivedRecords, VotersAt
@@ -27,6 +26,7 @@ from quorum.core.state.timers import Timer
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ErrorCode
 from quorum.types import EpochStart, NodeId, OffsetAndEpoch
+from simulation.harness import arrival
 from simulation.harness.core_disk import Disk
 from tests.support.core_cluster import CLUSTER, CoreCluster, Member
 from tests.support.core_disk import disk_with, key, voter
@@ -61,7 +61,7 @@ def compare(relay: RelayNode, offset: int, *, theirs: bytes, ours: bytes) -> Out
     asked = FetchRequest(
         1, CLUSTER, key(8), 1, offset, 1, high_watermark=3, max_wait_ms=WAIT_MS, digest=theirs
     )
-    return relay.node.receive(relay.now_ms, 8, ReceivedFetchRequest(asked, ours))
+    return relay.node.receive(relay.now_ms, 8, arrival.received(asked, own_digest=ours))
 
 
 def test_a_relay_that_has_become_a_voter_serves_nobody_as_a_relay() -> None:
