@@ -32,7 +32,7 @@ WINDOW = 32
 
 
 class InstantLog:
-    """A log on which every append is durable and committed at once."""
+    """A log on which every append is durable and committed at once, and its clock."""
 
     is_leader = can_write = True
     epoch = 1
@@ -43,8 +43,15 @@ class InstantLog:
         self.node = self.controls = self
         self.log_end_offset = self.high_watermark = self.flushed_end_offset = 0
         self.newest_stamp_ms = 0
+        self.time_ms = 0
         self._pending = b""
         controller.attach(self)
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def wall_ms(self) -> int:
+        return self.time_ms
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
         return {}
@@ -91,7 +98,7 @@ def measure(commands: int, group: int) -> tuple[float, int]:
     )
     log = InstantLog(controller)
     controller.on_leadership(LeadershipChanged(1, 1, is_leader=True, can_write=True))
-    controller.flush(0, 0)
+    controller.turn(log)
     log.commit()
     producers = _producers(controller, log, max(1, -(-group // WINDOW)))
     succeeded = 0
@@ -105,7 +112,8 @@ def measure(commands: int, group: int) -> tuple[float, int]:
     for first in range(0, commands, group):
         for command, context in work[first : first + group]:
             controller.submit(command, context, on_answer)
-        controller.flush(first, first)
+        log.time_ms = first
+        controller.turn(log)
         log.commit()
     return time.process_time() - started, succeeded
 
@@ -122,7 +130,7 @@ def _producers(controller: Controller, log: InstantLog, count: int) -> list[int]
 
     for _ in range(count):
         controller.submit(InitProducerId(), RequestContext(), on_answer)
-    controller.flush(0, 0)
+    controller.turn(log)
     log.commit()
     return found
 

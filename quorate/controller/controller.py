@@ -1,8 +1,8 @@
 """The controller: a replica's published image and, on the leader, the way commands get into it.
 
 Synchronous and free of clocks: the very same object runs in production and in the simulator.
-The shell calls ``flush`` once per turn of its loop and ``tick`` when ``next_deadline_ms`` has
-come; the driver calls the ``on_*`` methods. All on one thread.
+The replica calls ``turn`` after each of its entries, and ``note_time`` before it at a deadline; the
+driver calls the ``on_*`` methods. All on one thread.
 
 Invariants:
     1. An answer leaves only when everything it rests on is committed and in the image, also a
@@ -38,7 +38,6 @@ from quorum.errors import (
     UnknownRecordError,
     invariant,
 )
-from quorum.ports import Clock
 from quorum.types import NO_NODE, NodeId, SnapshotId
 from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.image import MetadataImage
@@ -102,6 +101,9 @@ class Controller:
         self._unpublished: list[bytes] = []
         self._unpublished_end = machine.end_offset
         self._leader_id: NodeId = NO_NODE
+        # The replica's calls go to the proposer itself.
+        self.turn = self._proposer.turn
+        self.note_time = self._proposer.note_time
 
     def attach(self, log: LogDriver) -> None:
         """Say which log this controller writes to. Once, before anything else."""
@@ -144,10 +146,6 @@ class Controller:
         """Whether anybody waits for the image to get somewhere (``wait_applied``)."""
         return not self._offset_purgatory.is_empty
 
-    def next_deadline_ms(self) -> int | None:
-        """When ``tick`` has something to do; None while not active."""
-        return self._proposer.next_deadline_ms()
-
     # ------------------------------------------------------------------ what callers ask
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
@@ -170,7 +168,7 @@ class Controller:
         """Find the offset that a linearizable read has to wait for (``wait_applied``).
 
         An image at or above it holds every write acknowledged before this call. Confirmed
-        together with all reads of this turn, by one round trip begun in ``flush``; a replica
+        together with all reads of this turn, by one round trip begun in ``turn``; a replica
         that does not lead asks the leader. The outcome is None when leadership changes
         meanwhile, no leader answers in time, too many reads wait, or this replica applies
         nothing any more.
@@ -194,29 +192,6 @@ class Controller:
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Follow the image from now on. Calling the result ends it."""
         return self._subscribers.add(subscriber)
-
-    # ------------------------------------------------------------------ the shell's calls
-
-    def turn(self, clock: Clock) -> int | None:
-        """Append what has gathered; when ``tick`` has something to do, None while not active."""
-        if self.fault is not None:
-            return self._proposer.next_deadline_ms()
-        return self._proposer.turn(clock)
-
-    def flush(self, now_ms: int, wall_ms: int) -> None:
-        """Form and append a group from what waits, if one may be appended now.
-
-        Args:
-            now_ms: Monotonic milliseconds.
-            wall_ms: Milliseconds since 1970; stamps records, never below the last stamp.
-        """
-        if self.fault is None:
-            self._proposer.flush(now_ms, wall_ms)
-
-    def tick(self, now_ms: int, wall_ms: int) -> None:
-        """The deadline has come (or earlier: a tick too many does nothing)."""
-        self._proposer.note_time(now_ms)
-        self.flush(now_ms, wall_ms)
 
     # ------------------------------------------------------------------ the driver's calls
 
@@ -257,6 +232,7 @@ class Controller:
             return
         if self.fault is not None:
             self.fault = None
+            self._proposer.is_halted = False
             self._on_replay("")
         self.checkpoint.start_over()
         after = self._machine.image
@@ -264,7 +240,7 @@ class Controller:
         self._offset_purgatory.release(after.provenance.end_offset)
 
     def on_leadership(self, change: LeadershipChanged) -> None:
-        """Who leads changed; activation itself waits for ``flush``, which knows the time."""
+        """Who leads changed; activation itself waits for ``turn``, which knows the time."""
         self._leader_id = change.leader_id
         active_epoch = self._proposer.active_epoch
         if active_epoch is not None and (not change.is_leader or change.epoch != active_epoch):
@@ -323,6 +299,7 @@ class Controller:
     def _stop_replay(self, error: QuorateError) -> None:
         """A committed record cannot be applied: keep the image, serve reads, do not lead."""
         self.fault = error
+        self._proposer.is_halted = True
         self._on_fault(f"replay stopped at {self._machine.end_offset}: {error}")
         self._on_replay(str(error))
 

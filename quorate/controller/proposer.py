@@ -15,6 +15,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from quorate.controller.commit_purgatory import CommitPurgatory
 from quorate.controller.config import ControllerConfig
@@ -24,7 +25,7 @@ from quorate.controller.ports import LogDriver
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.controller.uncommitted_image import UncommittedImage
 from quorate.controller.unused_numbers import UnusedNumbers
-from quorum.errors import invariant
+from quorum.errors import violation
 from quorum.ports import Clock
 from quorum.types import NodeId
 from statemachine.commands import BrokerHeartbeat, Command
@@ -53,6 +54,14 @@ class Proposer:
         self.sessions = BrokerSessions(config.session_timeout_ms)
         self.active_epoch: int | None = None
         """The epoch in which commands are evaluated now, if any."""
+        self.is_halted = False
+        """Whether replay has stopped: then nothing is evaluated any more."""
+        self.deadline_ms: int | None = None
+        """When a periodic task is due; None while not active, and while one waits for its group.
+
+        A periodic task that is due waits for the disk or for a commit; whoever reports that takes
+        a turn. A deadline in the past would only make the shell spin until then.
+        """
         self.log: LogDriver
         self._config = config
         self._machine = machine
@@ -75,16 +84,6 @@ class Proposer:
     def queue_length(self) -> int:
         """Commands that wait for a group."""
         return len(self._queue)
-
-    def next_deadline_ms(self) -> int | None:
-        """When a periodic task is due; None while not active, and while one waits for its group.
-
-        A periodic task that is due waits for the disk or for a commit; whoever reports that calls
-        ``flush``. A deadline in the past would only make the shell spin until then.
-        """
-        if self.active_epoch is None or self._are_periodic_tasks_due:
-            return None
-        return self._periodic_tasks.next_deadline_ms()
 
     def note_contact(self, command: BrokerHeartbeat) -> None:
         """A heartbeat came in, whatever becomes of the command.
@@ -117,17 +116,21 @@ class Proposer:
         self.sessions.reset((), 0)
         self._unused.clear()
         self._are_periodic_tasks_due = False
+        self.deadline_ms = None
 
     def note_time(self, now_ms: int) -> None:
-        """A deadline may have come."""
-        deadline = self.next_deadline_ms()
-        if deadline is not None and now_ms >= deadline:
+        """The time has come for ``turn``, or is still to come: an early call does nothing."""
+        if self.deadline_ms is not None and now_ms >= self.deadline_ms:
             self._are_periodic_tasks_due = True
+            self.deadline_ms = None
 
     def turn(self, clock: Clock) -> int | None:
-        """``flush`` if that may do something; what ``next_deadline_ms`` says afterwards.
+        """Form and append a group from what waits, if one may be appended now.
 
         Called at the end of every entry into the replica, of which most bring nothing.
+
+        Returns:
+            ``deadline_ms``: when to call ``note_time`` and take another turn.
         """
         if (
             self._queue
@@ -135,16 +138,11 @@ class Proposer:
             or self._contacts
             or self._purgatory.arrived
             or (self.active_epoch is None and self.log.node.can_write)
-        ):
-            self.flush(clock.now_ms(), clock.wall_ms())
-        if self.active_epoch is None or self._are_periodic_tasks_due:
-            return None
-        return self._periodic_tasks.next_deadline_ms()
+        ) and not (self.is_halted or self._is_forming):
+            self._flush(clock.now_ms(), clock.wall_ms())
+        return self.deadline_ms
 
-    def flush(self, now_ms: int, wall_ms: int) -> None:
-        """Form and append a group from what waits, if one may be appended now."""
-        if self._is_forming:
-            return
+    def _flush(self, now_ms: int, wall_ms: int) -> None:
         self._is_forming = True
         try:
             for broker_id, broker_epoch in self._contacts.items():
@@ -156,6 +154,9 @@ class Proposer:
                 self.log.ask_position(self._purgatory.begin_round())
         finally:
             self._is_forming = False
+            # Only here and above do the times change that the next deadline follows from.
+            is_waiting = self.active_epoch is None or self._are_periodic_tasks_due
+            self.deadline_ms = None if is_waiting else self._periodic_tasks.next_deadline_ms()
 
     # ------------------------------------------------------------------ becoming active
 
@@ -194,8 +195,10 @@ class Proposer:
     def _may_append(self) -> bool:
         """The batch-forming policy; see ``ControllerConfig``."""
         groups = self._uncommitted_image.groups
-        if len(groups) >= self._config.groups_in_flight_max or self._uncommitted_image.must_settle:
+        if len(groups) >= self._config.groups_in_flight_max:
             return False
+        if groups and groups[-1].must_replay:
+            return False  # What is in flight must be committed first.
         flushed_end = self.log.node.flushed_end_offset
         unflushed = 0
         for group in reversed(groups):
@@ -238,7 +241,7 @@ class Proposer:
             self.log.controls.newest_stamp_ms,
         )
         return GroupFormer(
-            lambda: self._uncommitted_image.begin_delta(log_end, epoch),
+            partial(self._uncommitted_image.begin_delta, log_end, epoch),
             EvaluationContext(
                 cluster_id=self._config.cluster_id,
                 next_offset=log_end,
@@ -266,12 +269,12 @@ class Proposer:
         self._periodic_tasks.wrote(now_ms)
         self._on_group(len(former.batches))
         end_offset = self.log.propose(former.batches, former.record_counts)
-        invariant(
-            end_offset == group.end_offset,
-            "a group gets the offsets it was evaluated with",
-            evaluated=group.end_offset,
-            given=end_offset,
-        )
+        if end_offset != group.end_offset:
+            raise violation(
+                "a group gets the offsets it was evaluated with",
+                evaluated=group.end_offset,
+                given=end_offset,
+            )
 
     def _hold_evaluated(self, former: GroupFormer) -> None:
         """Nothing to append: the answers wait for what they rest on, and for proof of leadership

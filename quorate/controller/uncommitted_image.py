@@ -38,19 +38,10 @@ class UncommittedImage:
 
     def __init__(self, machine: StateMachine) -> None:
         self._machine = machine
-        self._groups: deque[Group] = deque()
+        self.groups: deque[Group] = deque()
+        """Appended and not yet adopted, the oldest first. Read-only."""
         self._held: list[bytes] = []
         self._held_end = 0
-
-    @property
-    def groups(self) -> deque[Group]:
-        """Appended and not yet adopted, the oldest first."""
-        return self._groups
-
-    @property
-    def must_settle(self) -> bool:
-        """Whether nothing may be evaluated before what is in flight is committed."""
-        return bool(self._groups) and self._groups[-1].must_replay
 
     def begin_delta(self, log_end: int, epoch: int) -> ImageDelta:
         """What the next group is evaluated on and replayed into, placed at the log's end.
@@ -58,8 +49,8 @@ class UncommittedImage:
         Between the last group and the log's end there may be control batches, which change
         nothing but the position.
         """
-        if self._groups:
-            delta = ImageDelta(self._groups[-1].image)
+        if self.groups:
+            delta = ImageDelta(self.groups[-1].image)
         else:
             delta = self._machine.speculate()
         if delta.end_offset != log_end:
@@ -68,7 +59,7 @@ class UncommittedImage:
 
     def push(self, group: Group) -> None:
         """A group is being appended."""
-        self._groups.append(group)
+        self.groups.append(group)
 
     def commit(self, data: bytes, end_offset: int) -> list[Group]:
         """Take in committed batches that follow what came before.
@@ -81,10 +72,10 @@ class UncommittedImage:
                 image ends before the batch in question.
         """
         machine = self._machine
-        if not self._groups:
+        if not self.groups:
             machine.apply(data)
             return []
-        base = self._groups[0].base_offset
+        base = self.groups[0].base_offset
         if not self._held and machine.end_offset < base:
             # Older epochs and control batches: what the first group was evaluated on.
             cut = position_of(data, base)
@@ -101,19 +92,19 @@ class UncommittedImage:
         Raises:
             UnknownRecordError, ReplayError, RecordCodecError: As ``StateMachine.apply``.
         """
-        self._groups.clear()
+        self.groups.clear()
         held, self._held = b"".join(self._held), []
         if held and is_replayed:
             self._machine.apply(held)
 
     def forget(self) -> None:
         """A checkpoint replaces everything."""
-        self._groups.clear()
+        self.groups.clear()
         self._held = []
 
     def _promote(self) -> list[Group]:
         promoted: list[Group] = []
-        groups = self._groups
+        groups = self.groups
         while groups and groups[0].end_offset <= self._held_end:
             group = groups.popleft()
             if group.must_replay:
@@ -133,7 +124,7 @@ class UncommittedImage:
             return
         rest = b"".join(held)
         rest = rest[position_of(rest, end_offset) :]
-        next_base = self._groups[0].base_offset if self._groups else self._held_end
+        next_base = self.groups[0].base_offset if self.groups else self._held_end
         if next_base > end_offset:
             gap = position_of(rest, next_base)
             self._machine.apply(rest[:gap])

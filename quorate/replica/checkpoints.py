@@ -49,7 +49,7 @@ class CheckpointManager:
         self._log = stores.log
         self._store = stores.snapshots
         self._generator = CheckpointGenerator(host.fs, stores.directory, host.clock)
-        self._space = CheckpointSpace(host.fs, stores.directory, host.clock.now_ms)
+        self.space = CheckpointSpace(host.fs, stores.directory, host.clock.now_ms)
         self._trigger = trigger
         self._proof = CheckpointProof(self._store, host, self.withdraw)
         self._is_cancelled = False
@@ -68,27 +68,25 @@ class CheckpointManager:
     def consider(self) -> None:
         """Write a checkpoint if one is due; called after images were published."""
         progress = self._controller.checkpoint
-        if self._is_busy or self._space.is_waiting:
-            return
-        changes = progress.changes
-        if self._trigger.is_due(
+        changes, trigger = progress.changes, self._trigger
+        is_due = trigger.is_due(
             bytes_since=progress.bytes_since,
             changed_records=changes.changed_records,
             snapshot_records=changes.snapshot_records,
-            ms_since=self._host.clock.now_ms() - self._last_ms,
-        ):
+            ms_since=None if trigger.interval_ms is None else self.age_ms,
+        )
+        if is_due and not (self._is_busy or self.space.is_waiting):
             self.write_now()
 
     def poll(self) -> None:
         """Retry one that found no space and is due still; replace the last one if it is gone.
 
-        Called after every entry into the replica. A missing one is written at most once a second.
+        Called after every entry into the replica that finds one of the two. A missing one is
+        written at most once a second.
         """
-        if self._space.failures:
+        if self.space.failures:
             self.consider()
-        if self._driver.node.lacks_snapshot and (
-            self.is_missing and self.age_ms >= REPLACE_EVERY_MS and not self._space.is_waiting
-        ):
+        if self.is_missing and self.age_ms >= REPLACE_EVERY_MS and not self.space.is_waiting:
             self.write_now()
 
     @property
@@ -133,8 +131,8 @@ class CheckpointManager:
         # What the newest one covers may be there still, and pays for no other.
         covered = newest.offset if newest is not None else 0
         trimmed_bytes = self._log.covered_bytes(snapshot_id.offset, beside=covered)
-        reserve = self._space.reserve_bytes(size, trimmed_bytes)
-        shortage = self._space.shortage(size, reserve)
+        reserve = self.space.reserve_bytes(size, trimmed_bytes)
+        shortage = self.space.shortage(size, reserve)
         if shortage:
             self._failed(snapshot_id, shortage)
             return None
@@ -177,7 +175,7 @@ class CheckpointManager:
             if isinstance(error, DiskFullError):
                 self._failed(snapshot_id, str(error))
             return
-        self._space.succeeded()
+        self.space.succeeded()
         self._store.remember(info)
         if progress.is_capturing:
             progress.complete(info.records)
@@ -186,7 +184,7 @@ class CheckpointManager:
         self.consider()
 
     def _failed(self, snapshot_id: SnapshotId, cause: str) -> None:
-        self._host.on_event(CheckpointFailed(snapshot_id, cause, self._space.failed()))
+        self._host.on_event(CheckpointFailed(snapshot_id, cause, self.space.failed()))
 
     def withdraw(self, snapshot_id: SnapshotId, cause: str) -> None:
         """Set a damaged checkpoint aside, offer it no longer, and write another one.

@@ -147,8 +147,7 @@ class Replica:
     def tick(self) -> None:
         """The deadline has come, or earlier."""
         self.driver.tick()
-        clock = self._host.clock
-        self.controller.tick(clock.now_ms(), clock.wall_ms())
+        self.controller.note_time(self.driver.now_ms)
         self.turn()
 
     def turn(self) -> None:
@@ -159,7 +158,8 @@ class Replica:
         if self._has_published and self.node.flushed_end_offset >= self.stores.machine.end_offset:
             self._has_published = False
             self.checkpoints.consider()
-        self.checkpoints.poll()
+        if self.checkpoints.space.failures or self.node.lacks_snapshot:
+            self.checkpoints.poll()
         if deadline_ms is not None and deadline_ms < self.driver.armed_ms:
             self.driver.wake_by(deadline_ms)
 

@@ -136,8 +136,11 @@ class SegmentedLog:
         )
         if epochs:
             self._check_epochs(epochs, extension.epochs)
-        with self._failure.unless_full:
+        try:
             active.append(data, extension)
+        except StorageError as error:
+            self._failure.record_unless_full(error)
+            raise
         self._recent.add(boundaries)
         self._is_dirty = True
         if extension.epochs or not self._epochs:
@@ -194,13 +197,16 @@ class SegmentedLog:
             StorageError: Its durability is unknown; the log refuses all further work.
         """
         self._check_usable()
-        with self._failure:
+        try:
             if self._is_dirty:
                 self._segments.active.file.sync()
                 self._is_dirty = False
             if self._has_unsaved_epochs:
                 self._has_unsaved_epochs = not self._files.save_epochs(self._epochs)
             self._files.raise_durable_end(self._segments.active.tail)
+        except StorageError as error:
+            self._failure.cause = str(error)
+            raise
 
     def store_high_watermark(self, high_watermark: int) -> None:
         """Store the bounds durably: this high watermark, if it is higher, and the flushed end.
@@ -340,14 +346,21 @@ class SegmentedLog:
     def digest_at(self, offset: int, *, prove: bool = False) -> bytes:
         """Return the running digest of all records below ``offset``; empty if unknown.
 
-        It is known for every boundary in the kept segments if it is known at the first base.
+        It is unknown outside the log, and known for every boundary in it if it is known at the
+        first base.
 
         Raises:
             StorageError: The file is unreadable, or the part read is corrupt (with ``prove``,
                 checked by its checksums).
         """
+        if offset < self._start.offset:
+            return b""
         recent = self._recent.get(offset)
-        return self._segments.digest_at(offset, prove=prove) if recent is None else recent
+        if recent is not None:
+            return recent
+        if offset > self._segments.active.tail.end_offset:
+            return b""
+        return self._segments.digest_at(offset, prove=prove)
 
     def digest_before(self, offset: int) -> DigestAt:
         """Return the digest at the last boundary at or below ``offset``; (-1, empty) for none.

@@ -57,11 +57,8 @@ class ChainDigests:
         return message
 
     def _at(self, offset: int) -> bytes:
-        log = self._log
-        if not log.start.offset <= offset <= log.end.offset:
-            return b""
         try:
-            return log.digest_at(offset)
+            return self._log.digest_at(offset)
         except StorageError:
             return b""
 

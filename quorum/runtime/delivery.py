@@ -8,7 +8,7 @@ from typing import Final
 
 from quorum.core.contract.local_events import LocalEvent
 from quorum.core.contract.output import HighWatermarkAdvanced, Progress
-from quorum.errors import invariant
+from quorum.errors import violation
 from quorum.runtime.ports import Listener
 
 DELIVERY_BYTES_MAX = 1 << 20
@@ -58,15 +58,16 @@ class Delivery:
         """Deliver the records below ``high_watermark`` that were not delivered yet."""
         while self.end_offset < high_watermark:
             data = self._read(self.end_offset, DELIVERY_BYTES_MAX, high_watermark)
-            invariant(data, "committed records can be read", offset=self.end_offset)
+            if not data:
+                raise violation("committed records can be read", offset=self.end_offset)
             end_offset = end_offset_of(data)
-            invariant(
-                self.end_offset < end_offset <= high_watermark,
-                "committed records are delivered contiguously",
-                delivered=self.end_offset,
-                end=end_offset,
-                high_watermark=high_watermark,
-            )
+            if not self.end_offset < end_offset <= high_watermark:
+                raise violation(
+                    "committed records are delivered contiguously",
+                    delivered=self.end_offset,
+                    end=end_offset,
+                    high_watermark=high_watermark,
+                )
             self.end_offset = end_offset
             self._listener.on_committed(data, end_offset)
 

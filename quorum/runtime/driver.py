@@ -56,11 +56,12 @@ from quorum.core.contract.output import (
     VerifyLog,
     VotersChanged,
 )
-from quorum.core.messages.message_types import Incoming, Message, Received, ReceivedRequest
+from quorum.core.messages.fetch_messages import FetchResponse
+from quorum.core.messages.message_types import Incoming, Message, Received
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.errors import LogQuarantinedError, invariant
+from quorum.errors import LogQuarantinedError, violation
 from quorum.ports import LogStore, SnapshotStore
 from quorum.runtime.chain import ChainDigests
 from quorum.runtime.control_batches import ControlBatches
@@ -109,6 +110,8 @@ class Driver:
         self._on_verify = on_verify
         self._process_pause_ms = process_pause_ms
         self._due_ms: int | None = None
+        self.now_ms = 0
+        """Time of the latest entry, in milliseconds of the host's clock."""
         self.armed_ms = NEVER_MS
         """When the host calls ``tick`` at the latest."""
         self._chain = ChainDigests(log)
@@ -154,8 +157,8 @@ class Driver:
 
     def receive(self, sender: NodeId, message: Received) -> None:
         """Process a message from a peer. Records are verified before the core sees them."""
-        incoming: Incoming = message
-        if not isinstance(message, ReceivedRequest):
+        incoming: Incoming
+        if isinstance(message, FetchResponse | FetchSnapshotResponse):
             incoming, refused = proven(message, self.node.log_end_offset)
             if refused is not None:
                 is_violation = type(message) is FetchSnapshotResponse
@@ -164,7 +167,8 @@ class Driver:
                 )
                 self.on_local_event(RequestFailed(sender, message.request_id))
                 return
-        incoming = self._chain.arriving(incoming)
+        else:
+            incoming = self._chain.arriving(message)
         self._carry_out(self.node.receive(self._now(), sender, incoming))
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
@@ -209,11 +213,12 @@ class Driver:
     def tick(self) -> None:
         """Handle a deadline; an early call does nothing."""
         self.armed_ms = NEVER_MS
-        leased = self._snapshots.leased(self._host.clock.now_ms())
+        now_ms = self._now()
+        leased = self._snapshots.leased(now_ms)
         if leased != self._leased:
             self._leased = leased
-            self._carry_out(self.node.on_local_event(self._now(), LeaseChanged(leased)))
-        self._carry_out(self.node.tick(self._now()))
+            self._carry_out(self.node.on_local_event(now_ms, LeaseChanged(leased)))
+        self._carry_out(self.node.tick(now_ms))
 
     def write_done(self, done: WriteDone) -> None:
         """Release the promises and effects up to ``done.ticket``, which is durable."""
@@ -255,7 +260,7 @@ class Driver:
         """Return the time of an entry. If it is late for the core's last deadline, the process
         was paused; report that to the core first (``quorum.core.liveness.process_pause``).
         """
-        now_ms = self._host.clock.now_ms()
+        self.now_ms = now_ms = self._host.clock.now_ms()
         due_ms = self._due_ms
         if due_ms is not None and 0 < self._process_pause_ms < now_ms - due_ms:
             self._due_ms = None
@@ -277,7 +282,9 @@ class Driver:
         if output.after_persist:
             self._promise(output.after_persist)
         for send in output.immediate:
-            message = self._chain.leaving(self._serving.message(send.message))
+            message = self._serving.message(send.message)
+            if type(message) is not FetchResponse:
+                message = self._chain.leaving(message)
             self._host.network.send(send.to, message)
         for event in output.events:
             self._host.on_event(event)
@@ -314,7 +321,8 @@ class Driver:
                     encoded = self.controls.encode(effect, self.node.log_start.offset)
                     effect = replace(effect, payload=encoded)
                 payload = effect.payload or b""
-                invariant(payload, "an append has bytes", base=effect.base_offset)
+                if not payload:
+                    raise violation("an append has bytes", base=effect.base_offset)
                 self.tail.append(payload, effect.base_offset, effect.end_offset)
             elif type(effect) is Truncate:
                 self.tail.truncate_to(effect.end_offset)

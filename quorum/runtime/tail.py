@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
-from quorum.errors import invariant
+from quorum.errors import invariant, violation
 
 TAIL_BYTES_MAX = 64 << 20
 """Above this size, durable bytes are dropped, oldest first. Bytes that are not durable always
@@ -137,14 +137,14 @@ class TailCache:
         Raises:
             InvariantViolation: They do not continue the tail.
         """
-        invariant(
-            data and base_offset == self.end_offset < end_offset,
-            "an append continues the tail",
-            base=base_offset,
-            end=end_offset,
-            tail_end=self.end_offset,
-            size=len(data),
-        )
+        if not data or not base_offset == self.end_offset < end_offset:
+            raise violation(
+                "an append continues the tail",
+                base=base_offset,
+                end=end_offset,
+                tail_end=self.end_offset,
+                size=len(data),
+            )
         self._bases.append(base_offset)
         self._groups.append(_Group(data, base_offset, end_offset))
         self.end_offset = end_offset

@@ -44,6 +44,7 @@ class Bench:
         self.faults: list[str] = []
         self.answers: list[tuple[object, Answer]] = []
         self.now = 0
+        self.deadline_ms: int | None = None
         self.controller = Controller(
             ControllerConfig(**settings),  # type: ignore[arg-type]
             StateMachine(),
@@ -80,11 +81,17 @@ class Bench:
 
     def flush(self, now: int | None = None) -> None:
         self.now = self.now if now is None else now
-        self.controller.flush(self.now, 1_000 + self.now)
+        self.deadline_ms = self.controller.turn(self)
 
     def tick(self, now: int) -> None:
-        self.now = now
-        self.controller.tick(now, 1_000 + now)
+        self.controller.note_time(now)
+        self.flush(now)
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return 1_000 + self.now
 
     def codes(self) -> list[tuple[object, ErrorCode]]:
         """What was answered since the last look, in order."""

@@ -27,39 +27,34 @@ def next_deadline(core: CoreState) -> int | None:
     """Return the time of the next ``tick``, always in the future; None if nothing is due."""
     role = core.role
     if isinstance(role, Leader):
-        earliest = leader_deadline(role)
-    elif isinstance(role, Follower) and core.relay is None:
-        earliest = _of_follower(core, role)
-        if core.forwarded.reads:
-            earliest = min(earliest, reads_due_ms(core))
+        earliest = leader_deadline(core, role)
     else:
-        earliest = min(min(_of_others(core), default=NEVER_MS), reads_due_ms(core))
-        if core.relay is not None:
-            earliest = min(earliest, relay_deadline(core, core.relay))
-    common = common_deadline(core)
-    if common < earliest:
-        earliest = common
+        if isinstance(role, Follower) and core.relay is None:
+            earliest = _of_follower(core, role)
+            if core.forwarded.reads:
+                earliest = min(earliest, reads_due_ms(core))
+        else:
+            earliest = min(min(_of_others(core), default=NEVER_MS), reads_due_ms(core))
+            if core.relay is not None:
+                earliest = min(earliest, relay_deadline(core, core.relay))
+        disk = core.disk
+        earliest = min(
+            earliest, disk.watermark_store_due_ms, disk.watch.check_due_ms, core.chain.due_ms
+        )
     if earliest >= NEVER_MS:
         return None
     return earliest if earliest > core.now_ms else core.now_ms + 1
 
 
-def common_deadline(core: CoreState) -> int:
-    """Return the earliest deadline that does not depend on the role."""
-    # Called after every entry point, so the values are compared one by one, here and below.
-    earliest = core.disk.watermark_store_due_ms
-    if core.disk.watch.check_due_ms < earliest:
-        earliest = core.disk.watch.check_due_ms
-    if core.chain.due_ms < earliest:
-        earliest = core.chain.due_ms
-    return earliest
-
-
-def leader_deadline(role: Leader) -> int:
-    """Return a leader's earliest deadline. Called on every call of the hot path."""
+def leader_deadline(core: CoreState, role: Leader) -> int:
+    """Return a leader's earliest deadline. Called after every entry point that it serves."""
+    disk = core.disk
+    earliest = min(disk.watermark_store_due_ms, disk.watch.check_due_ms, core.chain.due_ms)
     if not role.established:
-        return NEVER_MS
-    earliest = role.upkeep_due_ms
+        return earliest
+    # Compared one by one, which costs less than a longer ``min``.
+    if role.upkeep_due_ms < earliest:
+        earliest = role.upkeep_due_ms
     if role.membership_due_ms < earliest:
         earliest = role.membership_due_ms
     if role.held.earliest_ms < earliest:

@@ -26,7 +26,7 @@ from quorum.core.liveness.freshness import freshness
 from quorum.core.membership import self_registration, voter_changes
 from quorum.core.messages.message_types import Incoming
 from quorum.core.node import startup
-from quorum.core.node.deadlines import common_deadline, leader_deadline, next_deadline
+from quorum.core.node.deadlines import leader_deadline, next_deadline
 from quorum.core.node.local_event_handlers import on_local_event
 from quorum.core.node.routing import handle
 from quorum.core.replication import commitment, read_confirmation, read_forwarding, relay_serving
@@ -215,7 +215,7 @@ class RaftNode:
         Not during a leadership transfer, after whose failure this node may lead on.
         """
         role = self._core.role
-        return isinstance(role, Leader) and role.takes_writes
+        return isinstance(role, Leader) and role.can_write and role.transfer is None
 
     @property
     def is_handing_over(self) -> bool:
@@ -346,7 +346,7 @@ class RaftNode:
         role = core.role
         if isinstance(role, Leader) and role.established:
             # The hot path: a leader with nothing due takes no turn.
-            earliest = min(leader_deadline(role), common_deadline(core))
+            earliest = leader_deadline(core, role)
             if core.now_ms < earliest and role.transfer is None:
                 core.out.next_deadline_ms = earliest
                 return core.out

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from quorum.core.positions.epoch_history import EpochHistory
-from quorum.errors import invariant
+from quorum.errors import invariant, violation
 from quorum.types import Epoch, EpochStart, OffsetAndEpoch, SnapshotId
 
 
@@ -53,19 +53,18 @@ class LogView:
 
     def append(self, end_offset: int, epochs: Sequence[EpochStart], ticket: int) -> None:
         """Grow to ``end_offset``; durable with ``ticket``."""
-        invariant(
-            end_offset > self.end_offset,
-            "an append must grow the log",
-            log_end=self.end_offset,
-            end_offset=end_offset,
-        )
+        if end_offset <= self.end_offset:
+            raise violation(
+                "an append must grow the log", log_end=self.end_offset, end_offset=end_offset
+            )
         if self.epochs.is_empty and (not epochs or epochs[0].start_offset > self.end_offset):
             # The log was trimmed to its very end, and continues in the epoch before it.
             self.epochs.assign(self.end_epoch, self.end_offset)
-        for entry in epochs:
-            self.epochs.assign(entry.epoch, entry.start_offset)
+        if epochs:
+            for entry in epochs:
+                self.epochs.assign(entry.epoch, entry.start_offset)
+            self.end_epoch = self.epochs.latest
         self.end_offset = end_offset
-        self.end_epoch = self.epochs.latest
         self.ticket = ticket
         self._pending.append((ticket, end_offset))
 

@@ -5,6 +5,8 @@ See: Raft sections 5.3 and 5.4.2; KIP-595 (high watermark).
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from quorum.core.contract.events import RecordsAppended
 from quorum.core.contract.output import Append
 from quorum.core.replication.fetch_answers import answer_held
@@ -15,10 +17,12 @@ from quorum.core.state.roles import Leader
 from quorum.core.voters import majority
 from quorum.errors import QuorumUsageError
 
+_end_offset = attrgetter("end_offset")
+
 
 def voter_ends(core: CoreState, leader: Leader) -> list[int]:
     """Return the known durable log end of every voter; the leader's own is its flushed end."""
-    ends = [progress.end_offset for progress in leader.remote.values()]
+    ends = list(map(_end_offset, leader.remote.values()))
     if leader.counts_itself:
         ends.append(core.log.flushed_end)
     return ends

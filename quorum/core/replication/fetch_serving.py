@@ -58,7 +58,8 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
     if _went_back(core, progress, received):
         refuse(core, sender, request, ErrorCode.REPLICA_REGRESSED)
         return
-    progress.note_subtree(request.subtree)
+    if request.subtree is not progress.subtree:
+        progress.note_subtree(request.subtree)
     if request.supported:
         progress.note_supported(request.supported, now_ms=core.now_ms)
     is_first = progress.last_fetch_ms < 0
@@ -73,17 +74,28 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
     if not is_same_history(core, progress, received):
         refuse_other_history(core, sender, request, peer_votes=progress.is_voter)
         return
-    _note_position(core, leader, progress, received)
+    progress.note_fetch(
+        request.fetch_offset,
+        now_ms=core.now_ms,
+        leader_end=core.log.end_offset,
+        is_proven=received.is_proven,
+    )
+    if progress.is_voter and request.fetch_offset > core.high_watermark:
+        advance_high_watermark(core, leader)
     note_echo(core, leader, progress, request.read_round)
     stamp = leader.reads.stamp
+    # A replica that lacks only the high watermark waits for the next records, or for its delay.
+    lacks_watermark = (
+        request.high_watermark < core.high_watermark and not core.config.high_watermark_delay_ms
+    )
     may_wait = request.fetch_offset >= core.log.end_offset or (
         not is_first and may_gather(core, leader, request)
     )
     if (
         not may_wait
         or request.max_wait_ms == 0
-        or _must_report_watermark(core, request)
-        or (progress.is_voter and leader.reads.is_under_way and request.read_round != stamp)
+        or lacks_watermark
+        or (progress.is_voter and leader.reads.current and request.read_round != stamp)
     ):
         answer_from_log(core, leader, sender, request, with_endpoints=is_first)
     else:
@@ -113,11 +125,6 @@ def _went_back(core: CoreState, progress: ReplicaProgress, received: ReceivedFet
     return False
 
 
-def _must_report_watermark(core: CoreState, request: FetchRequest) -> bool:
-    """Whether to answer a Fetch at once only to report the high watermark."""
-    return request.high_watermark < core.high_watermark and not core.config.high_watermark_delay_ms
-
-
 def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
     """Return what is invalid about a Fetch, its epoch, or its receiver (``serves``)."""
     if has_wrong_cluster(core, request.cluster_id):
@@ -137,21 +144,6 @@ def refusal_of_fetch(core: CoreState, request: FetchRequest, *, serves: bool) ->
         return ErrorCode.INVALID_REQUEST
     epoch = core.epoch if skips_epoch else request.epoch
     return refusal_of_leader_request(core, epoch, leads=serves)
-
-
-def _note_position(
-    core: CoreState, leader: Leader, progress: ReplicaProgress, received: ReceivedFetchRequest
-) -> None:
-    """Count an acknowledgement; that of a voter may commit records."""
-    offset = received.request.fetch_offset
-    progress.note_fetch(
-        offset,
-        now_ms=core.now_ms,
-        leader_end=core.log.end_offset,
-        is_proven=received.is_proven,
-    )
-    if progress.is_voter and offset > core.high_watermark:
-        advance_high_watermark(core, leader)
 
 
 def answer_due(core: CoreState, leader: Leader) -> None:
@@ -182,12 +174,14 @@ def _hold(
         answer_from_log(core, leader, sender, request)
         return
     wait_ms = min(request.max_wait_ms, core.config.fetch_max_wait_ms)
-    if request.replica.id != NO_NODE:
+    is_consumer = request.replica.id == NO_NODE
+    if not is_consumer:
         if request.fetch_offset < core.log.end_offset:
             wait_ms = min(wait_ms, core.config.append_delay_ms)
         if request.high_watermark < core.high_watermark:
             wait_ms = min(wait_ms, core.config.high_watermark_delay_ms)
-    for displaced in leader.held.hold(HeldFetch(sender, request, core.now_ms + wait_ms, is_voter)):
+    held = HeldFetch(sender, request, core.now_ms + wait_ms, is_voter, is_consumer)
+    for displaced in leader.held.hold(held):
         answer_held(core, leader, displaced)
 
 

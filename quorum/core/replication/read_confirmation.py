@@ -16,7 +16,6 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.read_rounds import Asker, PendingRead
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Leader
-from quorum.core.voters import majority
 from quorum.errors import ErrorCode
 from quorum.types import NodeId
 
@@ -100,17 +99,18 @@ def confirm_reads(core: CoreState, leader: Leader) -> None:
     """Confirm the reads that a majority of the voter set in force has echoed."""
     reads = leader.reads
     while True:
-        rounds = [progress.read_round for progress in leader.remote.values()]
-        if leader.counts_itself:
-            rounds.append(reads.stamp.number)
-        number = majority.reached_by_majority(rounds)
-        if number < reads.stamp.number:
+        number = reads.stamp.number
+        echoes = 0
+        for progress in leader.remote.values():
+            if progress.read_round >= number:
+                echoes += 1
+        if echoes < leader.others_needed:
             return
         confirmed = reads.confirm(number, core.now_ms)
         freshness.note_confirmed_round(core, leader)
         for read in confirmed:
             _notify(core, read)
-        if not reads.is_under_way:
+        if not reads.current:
             return
         _announce_round(core, leader)
 

@@ -17,7 +17,6 @@ from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import HeldFetch
 from quorum.core.state.roles import Leader
-from quorum.core.voters import majority
 
 GATHERED_MAX = 8
 """A replica this many records behind is served at once. One message for eight writes is cheap.
@@ -39,7 +38,7 @@ def take_first(core: CoreState, leader: Leader) -> list[HeldFetch]:
     if not delay_ms:
         return leader.held.take_below(end_offset, core.high_watermark)
     behind = max(end_offset - GATHERED_MAX, core.voters.latest_offset)
-    taken = leader.held.take_ahead(_needed(leader), behind)
+    taken = leader.held.take_ahead(leader.others_needed, behind)
     leader.held.hasten_below(end_offset, core.now_ms + delay_ms)
     return taken
 
@@ -58,13 +57,8 @@ def may_gather(core: CoreState, leader: Leader, request: FetchRequest) -> bool:
         or request.fetch_offset <= core.voters.latest_offset
     ):
         return False
-    ahead = sum(
-        progress.end_offset >= request.fetch_offset and progress.key != request.replica
-        for progress in leader.remote.values()
-    )
-    return ahead >= _needed(leader)
-
-
-def _needed(leader: Leader) -> int:
-    """Return how many voters besides the leader make a majority with it."""
-    return majority.quorum_size(len(leader.remote) + leader.counts_itself) - leader.counts_itself
+    ahead = 0
+    for progress in leader.remote.values():
+        if progress.end_offset >= request.fetch_offset and progress.key != request.replica:
+            ahead += 1
+    return ahead >= leader.others_needed

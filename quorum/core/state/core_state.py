@@ -59,7 +59,7 @@ from quorum.core.state.timers import FiredTimer, Timer
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan, Upstream
 from quorum.core.state.waiting_reads import WaitingReads
 from quorum.core.voters.voter_set import VoterHistory
-from quorum.errors import invariant
+from quorum.errors import invariant, violation
 from quorum.types import (
     LOG_BEGINNING,
     NO_NODE,
@@ -327,12 +327,12 @@ class CoreState:
         before = self.high_watermark
         if high_watermark <= before:
             return False
-        invariant(
-            high_watermark <= self.log.end_offset,
-            "committed beyond the log end",
-            high_watermark=high_watermark,
-            log_end=self.log.end_offset,
-        )
+        if high_watermark > self.log.end_offset:
+            raise violation(
+                "committed beyond the log end",
+                high_watermark=high_watermark,
+                log_end=self.log.end_offset,
+            )
         self.high_watermark = high_watermark
         self.disk.store_watermark_at(self.now_ms + self.config.high_watermark_store_ms)
         out = self.out

@@ -7,7 +7,7 @@ its appends and its sync.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quorum.core.state.held_fetches import NEVER_MS
 
@@ -24,6 +24,10 @@ class DiskWatch:
     check_due_ms: int = NEVER_MS
     is_suspected: bool = False
     is_stalled: bool = False
+    _second_look_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._second_look_ms = max(1, self.limit_ms // _SECOND_LOOK_DIVISOR)
 
     def begin(self, now_ms: int) -> None:
         """An idle disk was given something to do, or a busy one has more to do after progress."""
@@ -51,7 +55,3 @@ class DiskWatch:
         self.is_stalled = True
         self.check_due_ms = NEVER_MS
         return True
-
-    @property
-    def _second_look_ms(self) -> int:
-        return max(1, self.limit_ms // _SECOND_LOOK_DIVISOR)

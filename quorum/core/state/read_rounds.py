@@ -49,11 +49,12 @@ class ReadRounds:
         3. A replica has at most one request in a round: a repeated one takes its place.
     """
 
-    __slots__ = ("_begun_ms", "_current", "_epoch", "_next", "as_of_ms", "stamp")
+    __slots__ = ("_begun_ms", "_epoch", "_next", "as_of_ms", "current", "stamp")
 
     def __init__(self, epoch: Epoch, now_ms: int) -> None:
         self._epoch = epoch
-        self._current: list[PendingRead] = []
+        self.current: list[PendingRead] = []
+        """The reads that wait for echoes of ``stamp``. Read-only."""
         self._next: list[PendingRead] = []
         self._begun_ms = now_ms
         self.stamp = ReadRound(epoch, 1)
@@ -62,12 +63,7 @@ class ReadRounds:
         the first."""
 
     def __len__(self) -> int:
-        return len(self._current) + len(self._next)
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether some read waits for echoes of ``stamp``."""
-        return bool(self._current)
+        return len(self.current) + len(self._next)
 
     def add(self, read: PendingRead, now_ms: int) -> bool:
         """Let a read wait; whether a new round began with it (and has to be announced)."""
@@ -78,7 +74,7 @@ class ReadRounds:
                 if each.asker is None or each.asker.sender != read.asker.sender
             ]
         self._next.append(read)
-        if self._current:
+        if self.current:
             return False
         self._begin(now_ms)
         return True
@@ -91,17 +87,17 @@ class ReadRounds:
         if number < self.stamp.number:
             return []
         self.as_of_ms = self._begun_ms
-        confirmed = self._current
+        confirmed = self.current
         self._begin(now_ms)
         return confirmed
 
     def take_all(self) -> list[PendingRead]:
         """Every waiting read, for a leader that is one no longer."""
-        taken = self._current + self._next
-        self._current, self._next = [], []
+        taken = self.current + self._next
+        self.current, self._next = [], []
         return taken
 
     def _begin(self, now_ms: int) -> None:
         self.stamp = ReadRound(self._epoch, self.stamp.number + 1)
         self._begun_ms = now_ms
-        self._current, self._next = self._next, []
+        self.current, self._next = self._next, []

@@ -34,6 +34,8 @@ def build_remote(core: CoreState, leader: Leader) -> None:
             progress.is_voter = True
         progress.key = voter.key
         leader.remote[voter.key.id] = progress
+    itself = leader.counts_itself
+    leader.others_needed = majority.quorum_size(len(leader.remote) + itself) - itself
     # One that left has no say any more, and may go on as an observer.
     leader.contacted &= leader.remote.keys()
     for progress in known.values():
@@ -108,8 +110,7 @@ def note_contact(core: CoreState, leader: Leader, progress: ReplicaProgress) -> 
         return
     contacted = leader.contacted
     contacted.add(progress.key.id)
-    itself = leader.counts_itself
-    if len(contacted) + itself >= majority.quorum_size(len(leader.remote) + itself):
+    if len(contacted) >= leader.others_needed:
         contacted.clear()
         leader.check_quorum_deadline_ms = check_quorum_deadline(core)
 

@@ -97,6 +97,8 @@ class Leader:
     established: bool = False
     can_write: bool = False
     counts_itself: bool = True
+    others_needed: int = 0
+    """Voters besides this leader that make a majority of the set in force with it."""
     remote: dict[NodeId, ReplicaProgress] = field(default_factory=dict)
     observers: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     held: HeldFetches = field(default_factory=HeldFetches)

@@ -52,8 +52,8 @@ def read_joins_a_round_under_way(patch: Patch) -> None:
     add = ReadRounds.add
 
     def join(rounds: ReadRounds, read: PendingRead, now_ms: int) -> bool:
-        if rounds._current:
-            rounds._current.append(read)
+        if rounds.current:
+            rounds.current.append(read)
             return False
         return add(rounds, read, now_ms)
 

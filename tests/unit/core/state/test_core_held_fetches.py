@@ -26,7 +26,7 @@ def fetch(
         request_id, "c", CONSUMER if is_consumer else key(sender), 1, offset, 1, knows,
         read_round=ReadRound(1, stamp),
     )  # fmt: skip
-    return HeldFetch(sender, request, deadline_ms, is_voter)
+    return HeldFetch(sender, request, deadline_ms, is_voter, is_consumer)
 
 
 def holding(*fetches: HeldFetch) -> HeldFetches:

@@ -19,19 +19,19 @@ def asked(sender: int, request_id: int) -> PendingRead:
 def test_a_read_is_confirmed_by_a_round_that_began_with_it_or_later() -> None:
     rounds = ReadRounds(4, 100)
     assert rounds.stamp == ReadRound(4, 1)
-    assert (rounds.is_under_way, rounds.as_of_ms) == (False, -1)
+    assert (rounds.current, rounds.as_of_ms) == ([], -1)
     assert rounds.add(read(1), 110)
     assert rounds.stamp == ReadRound(4, 2)
     assert not rounds.add(read(2), 120), "it waits for the next round"
     assert len(rounds) == 2
-    assert rounds.is_under_way
+    assert rounds.current
     assert rounds.confirm(1, 130) == []
     assert rounds.as_of_ms == -1, "an old round proves nothing"
     assert rounds.confirm(2, 140) == [read(1)]
     assert (rounds.stamp.number, rounds.as_of_ms) == (3, 110)
     assert rounds.confirm(2, 145) == []
     assert rounds.confirm(3, 150) == [read(2)]
-    assert (rounds.as_of_ms, rounds.is_under_way, len(rounds)) == (140, False, 0)
+    assert (rounds.as_of_ms, rounds.current, len(rounds)) == (140, [], 0)
 
 
 def test_rounds_follow_one_another_without_reads() -> None:
@@ -55,7 +55,7 @@ def test_all_waiting_reads_can_be_taken() -> None:
     rounds.add(read(1), 0)
     rounds.add(read(2), 0)
     assert rounds.take_all() == [read(1), read(2)]
-    assert (len(rounds), rounds.is_under_way) == (0, False)
+    assert (len(rounds), rounds.current) == (0, [])
 
 
 def waiting(*deadlines: int) -> WaitingReads:
