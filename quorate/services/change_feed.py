@@ -2,18 +2,33 @@
 
 Watchers hold positions, not queues: each asks for what follows its own offset when it is ready
 for it. Memory is therefore bounded by this feed's cache, however slow a watcher is.
+
+Waking a watcher costs some 0.1 ms of the event loop, so a change for each of a thousand watchers
+would leave no time for writes. The feed therefore moves its end in steps. The first change after a
+pause is passed on at once. The next step waits in proportion to the number of watchers, and then
+takes all changes of that time as one message.
+
+See: docs/adr/0060-watchers-are-woken-in-steps.md.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
 from quorate.services.ports import Cancel, ServedNode
 from quorate.services.watch_cursor import WatchCursor
+from quorum.errors import QuorumUsageError, StorageError
 
 CACHED_MESSAGES_MAX = 32
 """Messages kept for other watchers that come by the same offset."""
+PROGRESS_SECONDS = 5.0
+"""A watcher that waits is woken after so many seconds without a change, to get its position."""
+STEP_SECONDS_PER_WATCHER = 0.0005
+"""Least time between two steps of the end, for each watcher that waits: 50 ms for a hundred."""
+WOKEN_PER_TURN = 64
+"""Watchers woken in one turn of the event loop; requests and Fetches get the turns between."""
 
 
 class ChangeFeed:
@@ -22,29 +37,43 @@ class ChangeFeed:
     def __init__(self, node: ServedNode) -> None:
         self._node = node
         self._cached: dict[int, asyncio.Task[ChangeMessage]] = {}
-        self._published = asyncio.Event()
+        self._end_offset = WatchCursor.visible_end(node)
+        self._waiting: dict[asyncio.Future[bool], tuple[int, float]] = {}
+        """Who waits: offset, and when its progress is due. In the order of that time."""
+        self._step: asyncio.TimerHandle | None = None
+        self._step_not_before = 0.0
+        self._progress: asyncio.TimerHandle | None = None
+        self._waking: set[asyncio.Task[None]] = set()
         self._cancel: Cancel = node.subscribe(self._on_published)
 
     def close(self) -> None:
         """Stop listening to the node."""
         self._cancel()
+        for timer in (self._step, self._progress):
+            if timer is not None:
+                timer.cancel()
+        for task in self._waking:
+            task.cancel()
 
-    def _on_published(self) -> None:
-        self._published.set()
-        self._published = asyncio.Event()
-
-    async def wait_beyond(self, offset: int, seconds: float) -> bool:
-        """Whether the image reached beyond ``offset`` within ``seconds``."""
+    async def wait_beyond(self, offset: int) -> bool:
+        """Whether changes beyond ``offset`` may be sent; False after ``PROGRESS_SECONDS``."""
+        if self._end_offset > offset:
+            return True
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        due = loop.time() + PROGRESS_SECONDS
+        self._waiting[future] = offset, due
+        if self._progress is None:
+            self._progress = loop.call_at(due, self._wake_for_progress)
         try:
-            async with asyncio.timeout(seconds):
-                while WatchCursor.visible_end(self._node) <= offset:
-                    await self._published.wait()
-        except TimeoutError:
-            return False
-        return True
+            return await future
+        finally:
+            self._waiting.pop(future, None)
 
     async def changes(self, offset: int) -> ChangeMessage:
-        """Applied batches from the one containing ``offset`` on; ``offset`` must be applied.
+        """Applied batches from the one containing ``offset`` on, up to the feed's end at most.
+
+        ``offset`` must be below that end, as ``wait_beyond`` says.
 
         Raises:
             StorageError: The log could not be read, or what it holds is damaged.
@@ -57,13 +86,60 @@ class ChangeFeed:
                 del self._cached[next(iter(self._cached))]
         try:
             # One watcher's end must not take the message away from the others.
-            return await asyncio.shield(task)
+            return task.result() if task.done() else await asyncio.shield(task)
         except BaseException:
             if task.done() and self._cached.get(offset) is task:
                 del self._cached[offset]
             raise
 
     async def _convert(self, offset: int) -> ChangeMessage:
-        end_offset = WatchCursor.visible_end(self._node)
-        data = await self._node.read_log(offset, CHANGE_BYTES_MAX, end_offset)
+        data = await self._node.read_log(offset, CHANGE_BYTES_MAX, self._end_offset)
         return message_of(data)
+
+    def _on_published(self) -> None:
+        if self._step is None:
+            loop = asyncio.get_running_loop()
+            self._step = loop.call_at(max(loop.time(), self._step_not_before), self._move_end)
+
+    def _move_end(self) -> None:
+        """Let watchers see what is applied now, and wake those that wait for it."""
+        self._step = None
+        self._end_offset = WatchCursor.visible_end(self._node)
+        loop = asyncio.get_running_loop()
+        self._step_not_before = loop.time() + STEP_SECONDS_PER_WATCHER * len(self._waiting)
+        by_offset: dict[int, list[asyncio.Future[bool]]] = {}
+        for future, (offset, _due) in self._waiting.items():
+            if offset < self._end_offset:
+                by_offset.setdefault(offset, []).append(future)
+        if by_offset:
+            task = loop.create_task(self._wake(by_offset))
+            self._waking.add(task)
+            task.add_done_callback(self._waking.discard)
+
+    async def _wake(self, by_offset: dict[int, list[asyncio.Future[bool]]]) -> None:
+        """Convert what each group of watchers is going to ask for, then wake the group."""
+        woken = 0
+        for offset, futures in by_offset.items():
+            # A failure is raised again by the watcher that asks: it has the status to answer.
+            with suppress(StorageError, QuorumUsageError):
+                await self.changes(offset)
+            for future in futures:
+                _resolve(future, is_beyond=True)
+                woken += 1
+                if woken % WOKEN_PER_TURN == 0:
+                    await asyncio.sleep(0)
+
+    def _wake_for_progress(self) -> None:
+        self._progress = None
+        loop = asyncio.get_running_loop()
+        for future, (_offset, due) in self._waiting.items():
+            if due > loop.time():
+                self._progress = loop.call_at(due, self._wake_for_progress)
+                return
+            _resolve(future, is_beyond=False)
+
+
+def _resolve(future: asyncio.Future[bool], *, is_beyond: bool) -> None:
+    """Wake who waits, unless that has ended meanwhile or is awake."""
+    if not future.done():
+        future.set_result(is_beyond)

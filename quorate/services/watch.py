@@ -32,8 +32,6 @@ from quorum.v1.errors_pb2 import OffsetBounds
 
 STALL_SECONDS_MAX = 30.0
 """How long one message may wait for a watcher to read."""
-PROGRESS_SECONDS = 5.0
-"""After so many seconds without a change a watcher gets its position."""
 
 
 class Watches:
@@ -86,7 +84,7 @@ class Watches:
         """Every change behind the cursor, for ever."""
         while True:
             with self._closing.waiting(details=partial(self._resume_at, cursor)):
-                has_more = await self._feed.wait_beyond(cursor.offset, PROGRESS_SECONDS)
+                has_more = await self._feed.wait_beyond(cursor.offset)
             if not has_more:
                 await self._write(context, cursor.progress(), cursor)
                 continue

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from quorate.client.errors import OutcomeUnknownError, RefusedError, WatchLaggedError, from_rpc
-from quorate.services import change_feed, watch, watch_cursor, write_stream
+from quorate.services import change_feed, watch_cursor, write_stream
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.v1 import commands_pb2, common_pb2
 from quorum.v1.metadata_pb2 import (
@@ -259,7 +259,7 @@ def test_the_state_comes_in_chunks_that_add_up(monkeypatch):
 
 
 def test_watchers_at_the_same_place_share_one_conversion(monkeypatch):
-    monkeypatch.setattr(watch, "PROGRESS_SECONDS", 0.02)
+    monkeypatch.setattr(change_feed, "PROGRESS_SECONDS", 0.02)
 
     async def scenario(log, nodes, stub, servers):
         streams = [stub.Watch(WatchRequest(from_offset=log.end)) for _ in range(10)]
@@ -278,20 +278,6 @@ def test_watchers_at_the_same_place_share_one_conversion(monkeypatch):
             stream.cancel()
 
     with_stub(scenario)
-
-
-def test_the_feed_keeps_few_messages():
-    async def scenario():
-        _log, nodes = cluster(1)
-        for _ in range(50):
-            nodes[0].commit()
-        feed = change_feed.ChangeFeed(nodes[0])
-        for offset in range(40):
-            await feed.changes(offset)
-        assert len(feed._cached) == change_feed.CACHED_MESSAGES_MAX
-        feed.close()
-
-    asyncio.run(scenario())
 
 
 def test_a_watcher_that_does_not_read_is_ended_with_the_offset_to_resume_from():
@@ -319,7 +305,7 @@ def test_a_watcher_that_does_not_read_is_ended_with_the_offset_to_resume_from():
 
 
 def test_a_quiet_watch_says_how_far_it_is(monkeypatch):
-    monkeypatch.setattr(watch, "PROGRESS_SECONDS", 0.02)
+    monkeypatch.setattr(change_feed, "PROGRESS_SECONDS", 0.02)
 
     async def scenario(log, nodes, stub, servers):
         stream = stub.Watch(WatchRequest(from_offset=log.end, from_epoch=1))
