@@ -8,10 +8,11 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import ObserverStranded, TransferStarted
-from quorum.core.contract.local_events import AddVoter
-from quorum.core.leadership.epoch_catch_up import EPOCHS_MAX, WAIT_ELECTIONS
+from quorum.core.contract.local_events import AddVoter, TransferLeadership
+from quorum.core.leadership.epoch_catch_up import EPOCHS_MAX, WAIT_ELECTIONS, poll
 from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.replication.stranded_observers import REPLICAS_MAX
+from quorum.core.replication.stranded_observers import REPLICAS_MAX, forget_silent
+from quorum.core.state.roles import Leader
 from quorum.types import NodeId, ReplicaKey
 from simulation.harness.arrival import arrived
 from tests.support.core_cluster import CLUSTER, CoreCluster
@@ -190,3 +191,64 @@ def test_a_change_of_the_voters_goes_first() -> None:
     assert cluster[1].pending_change is not None
     asks_for(cluster, 2 * STEP_MS, 2)
     assert transfers(cluster) == []
+
+
+def test_a_transfer_that_is_under_way_is_not_replaced() -> None:
+    """Somebody waits for its answer, and its target may be about to campaign."""
+    cluster = CoreCluster(config=QuorumConfig(transfer_timeout_ms=5_000))
+    cluster.elect(1)
+    cluster.settle()
+    asks_for(cluster, WAIT_MS - STEP_MS, 2)
+    cluster.cut = {(3, 1)}
+    cluster.propose(1)
+    cluster.settle()
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, TransferLeadership(7, 3)))
+    asks_for(cluster, 3 * STEP_MS, 2)
+    assert transfers(cluster) == [None]
+
+
+def test_the_wait_ends_at_its_last_millisecond_and_needs_a_successor() -> None:
+    """Method: no voter has fetched for as long, so none could take over."""
+    cluster = led()
+    asks(cluster, 2)
+    core = cluster[1]._core
+    leader = core.role
+    assert isinstance(leader, Leader)
+    due_ms = core.now_ms + WAIT_MS
+    leader.catch_up_due_ms = due_ms
+    (ahead,) = leader.ahead.values()
+    ahead.last_ms = due_ms
+    for core.now_ms in (due_ms - 1, due_ms):
+        assert leader.catch_up_due_ms == due_ms
+        poll(core, leader)
+    assert leader.catch_up_due_ms == due_ms + WAIT_MS
+    assert leader.transfer is None
+
+
+def test_a_voter_whose_disk_never_votes_is_an_observer_here() -> None:
+    cluster = led()
+    asked = FetchRequest(77, CLUSTER, key(2), 2, 0, 0, is_disqualified=True)
+    cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, asked))
+    assert stranded(cluster) == [(2, 2, True)]
+
+
+def test_who_is_proven_later_takes_no_place_but_its_own() -> None:
+    cluster = led()
+    for other in range(100, 100 + REPLICAS_MAX):
+        asks(cluster, 2, replica=key(other), is_proven=False)
+    asks(cluster, 2, replica=key(107))
+    assert [each for each, _, _ in stranded(cluster)] == [*range(100, 100 + REPLICAS_MAX)]
+
+
+def test_an_observer_is_remembered_for_ten_election_timeouts() -> None:
+    cluster = led()
+    asks(cluster, 2)
+    core = cluster[1]._core
+    leader = core.role
+    assert isinstance(leader, Leader)
+    core.now_ms += 10 * core.config.election_timeout_ms
+    forget_silent(core, leader)
+    assert leader.ahead
+    core.now_ms += 1
+    forget_silent(core, leader)
+    assert not leader.ahead

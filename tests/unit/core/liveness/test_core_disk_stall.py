@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import DiskRecovered, DiskStalled, RoleChanged
 from quorum.core.contract.local_events import TransferLeadership
 from quorum.core.contract.reasons import RoleChangeReason
+from quorum.core.liveness.disk_stall import watch
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.timers import Timer
 from quorum.types import NodeId
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
@@ -170,3 +174,63 @@ def test_a_disk_that_hangs_at_its_second_task_has_hung() -> None:
     cluster.call(1, lambda node: node.persisted(cluster.now_ms, ticket))
     cluster.advance(LIMIT_MS * 3)
     assert any(isinstance(each, DiskStalled) for each in member.events)
+
+
+def test_a_completion_that_is_reported_twice_is_progress_once() -> None:
+    """Goal: only a completion shows that a disk still works. Method: the runtime repeats the last
+    one while a later write hangs.
+    """
+    cluster = CoreCluster()
+    cluster.elect(1)
+    done = cluster[1]._core.disk.durable_ticket
+    hang(cluster, 1)
+    cluster.propose(1)
+    for _ in range(LIMIT_MS // 100 + 1):
+        cluster.advance(100)
+        cluster.call(1, lambda node: node.persisted(cluster.now_ms, done))
+    assert RoleChangeReason.DISK_STALLED in reasons(cluster, 1)
+
+
+def test_the_disk_is_looked_at_when_it_is_due_and_not_before() -> None:
+    cluster = CoreCluster()
+    cluster.elect(1)
+    hang(cluster, 1)
+    cluster.propose(1)
+    core = cluster[1]._core
+    due_ms = core.disk.watch.check_due_ms
+    for core.now_ms, count in ((due_ms - 1, 0), (due_ms, 1)):
+        watch(core)
+        assert core.timers_fired[Timer.DISK_SUSPECTED] == count
+
+
+@pytest.mark.parametrize(("limit_ms", "second_look_ms"), [(1, 1), (8, 1), (15, 1), (16, 2)])
+def test_the_second_look_is_an_eighth_of_the_limit_later(
+    limit_ms: int, second_look_ms: int
+) -> None:
+    watch = DiskWatch(limit_ms)
+    watch.begin(1_000)
+    assert watch.check_due_ms == 1_000 + limit_ms - second_look_ms
+    assert not watch.check(watch.check_due_ms)
+    assert watch.check_due_ms == 1_000 + limit_ms
+    assert watch.check(watch.check_due_ms)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_progress_ends_the_suspicion(ends: bool) -> None:
+    """Goal: the next delay gets two looks as well. Method: the disk goes idle or goes on."""
+    watch = DiskWatch(1_000)
+    watch.begin(0)
+    assert not watch.check(watch.check_due_ms)
+    if ends:
+        watch.end()
+        assert not watch.is_suspected
+    watch.begin(5_000)
+    assert not watch.check(watch.check_due_ms)
+    assert not watch.is_stalled
+
+
+def test_a_disk_that_has_hung_is_reported_once() -> None:
+    watch = DiskWatch(1_000)
+    watch.begin(0)
+    found = [watch.check(each) for each in (875, 1_000, 1_001, 1 << 62)]
+    assert found == [False, True, False, False]
