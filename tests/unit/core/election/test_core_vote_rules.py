@@ -176,36 +176,33 @@ def test_a_vote_postpones_the_own_campaign_once() -> None:
 ANY = (True, False)
 
 
-@pytest.mark.parametrize("pre_vote", ANY)
+DECISIONS: list[tuple[Any, dict[str, Any], VoteRejection | None, tuple[bool, ...]]] = [
+    (unattached, {}, None, ANY),
+    (unattached, {"disqualified": "formatted anew"}, VoteRejection.DISQUALIFIED, ANY),
+    (unattached, {"vote_floor": END}, None, ANY),
+    (unattached, {"vote_floor": replace(END, offset=6)}, VoteRejection.BELOW_VOTE_FLOOR, ANY),
+    (unattached, {"leader_id": 1}, VoteRejection.EPOCH_HAS_LEADER, (False,)),
+    (unattached, {"leader_id": 1}, None, (True,)),
+    (follower, {"leader_id": 1}, VoteRejection.ROLE_OF_EPOCH, (False,)),
+    (follower, {"leader_id": 1}, None, (True,)),
+    (lambda: Candidate(NOW_MS + 1, ballots(), fail_fast=False), {}, VoteRejection.ROLE_OF_EPOCH,
+     (False,)),
+    (lambda: Candidate(NOW_MS + 1, ballots(), fail_fast=False), {}, None, (True,)),
+    (lambda: Resigned(NOW_MS + 1, (), {}), {}, VoteRejection.ROLE_OF_EPOCH, (False,)),
+    (lambda: Resigned(NOW_MS + 1, (), {}), {}, None, (True,)),
+    (lambda: follower(has_fetched=True), {"leader_id": 1}, VoteRejection.LEADER_CONTACT,
+     (True,)),
+]  # fmt: skip
+"""Role, what is known of the election, the refusal if any, and for which kinds (is it a pre-vote)."""
+
+
 @pytest.mark.parametrize(
-    ("role", "election", "rejection", "of"),
-    [
-        (unattached, {}, None, ANY),
-        (unattached, {"disqualified": "formatted anew"}, VoteRejection.DISQUALIFIED, ANY),
-        (unattached, {"vote_floor": END}, None, ANY),
-        (unattached, {"vote_floor": replace(END, offset=6)}, VoteRejection.BELOW_VOTE_FLOOR, ANY),
-        (unattached, {"leader_id": 1}, VoteRejection.EPOCH_HAS_LEADER, (False,)),
-        (unattached, {"leader_id": 1}, None, (True,)),
-        (follower, {"leader_id": 1}, VoteRejection.ROLE_OF_EPOCH, (False,)),
-        (follower, {"leader_id": 1}, None, (True,)),
-        (lambda: Candidate(NOW_MS + 1, ballots(), fail_fast=False), {}, VoteRejection.ROLE_OF_EPOCH,
-         (False,)),
-        (lambda: Candidate(NOW_MS + 1, ballots(), fail_fast=False), {}, None, (True,)),
-        (lambda: Resigned(NOW_MS + 1, (), {}), {}, VoteRejection.ROLE_OF_EPOCH, (False,)),
-        (lambda: Resigned(NOW_MS + 1, (), {}), {}, None, (True,)),
-        (lambda: follower(has_fetched=True), {"leader_id": 1}, VoteRejection.LEADER_CONTACT,
-         (True,)),
-    ],
-)  # fmt: skip
+    ("role", "election", "rejection", "pre_vote"),
+    [(*decision, pre_vote) for *decision, of in DECISIONS for pre_vote in of],
+)
 def test_who_grants_a_vote_and_who_a_pre_vote(
-    pre_vote: bool,
-    role: Any,
-    election: dict[str, Any],
-    rejection: VoteRejection | None,
-    of: tuple[bool, ...],
+    role: Any, election: dict[str, Any], rejection: VoteRejection | None, pre_vote: bool
 ) -> None:
-    if pre_vote not in of:
-        pytest.skip("another line says what holds for it")
     core = core_of(role(), **election)
     assert decided(core, request(pre_vote=pre_vote)) == (rejection is None, rejection)
 
