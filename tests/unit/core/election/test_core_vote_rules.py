@@ -193,7 +193,7 @@ DECISIONS: list[tuple[Any, dict[str, Any], VoteRejection | None, tuple[bool, ...
     (lambda: follower(has_fetched=True), {"leader_id": 1}, VoteRejection.LEADER_CONTACT,
      (True,)),
 ]  # fmt: skip
-"""Role, what is known of the election, the refusal if any, and for which kinds (is it a pre-vote)."""
+"""Role, state of the election, the refusal if any, and for which kinds (is it a pre-vote)."""
 
 
 @pytest.mark.parametrize(
