@@ -3,8 +3,8 @@
 ``python -m tests.gate`` runs those of ``make test``, ``python -m tests.gate test-long`` those that
 take minutes (``lanes.py`` says which), in three ways, each pytest in a process of its own:
 
-- Tests that only compute or talk to themselves run in two processes, those of units and the others,
-  at the lowest priority, so that they take the time that is left.
+- Tests that only compute or talk to themselves run in three processes, those of units, those of the
+  simulator and the others, at the lowest priority, so that they take the time that is left.
 - Tests with real processes mostly wait. Their files run two at a time, from one queue.
 - Tests marked ``alone`` judge latencies or deadlines. They run when the queue is empty, one after
   the other, beside nothing but tests of the lowest priority.
@@ -51,7 +51,8 @@ LONGEST = (
 """Taken from the queue first, so that none of them is the last one, running by itself."""
 COMPUTING = (
     ("unit", ("tests/unit",)),
-    ("others", ("tests", *(f"--ignore=tests/{each}" for each in ("unit", *FOLDERS)))),
+    ("simulation", ("tests/simulation",)),
+    ("others", ("tests", *(f"--ignore=tests/{each}" for each in ("unit", "simulation", *FOLDERS)))),
 )
 """Processes for those that only compute: a name, and what pytest is told."""
 AT_A_TIME = 2

@@ -60,12 +60,14 @@ def test_every_kind_of_run_reports_its_failures(
     files = {
         "tests/unit/test_a.py": BAD,
         "tests/property/test_e.py": BAD,
+        "tests/simulation/test_f.py": BAD,
         "tests/chaos/test_b.py": BAD,
         "tests/spark/test_c.py": GOOD,
         "tests/integration/deep/test_d.py": ALONE,
     }
-    assert failed(tmp_path, files) == {"unit", "others", "tests/chaos/test_b.py", "alone"}
-    assert capfd.readouterr().out.count("def test_bad() -> None: assert False") == 4
+    kinds = {"unit", "simulation", "others", "tests/chaos/test_b.py", "alone"}
+    assert failed(tmp_path, files) == kinds
+    assert capfd.readouterr().out.count("def test_bad() -> None: assert False") == len(kinds)
 
 
 def test_the_long_lane_runs_what_the_other_leaves_out_and_each_counts_it(tmp_path: Path) -> None:
