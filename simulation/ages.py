@@ -1,7 +1,7 @@
-"""Holds replicas to the age they state: what was acknowledged longer ago must lie below their end.
+"""Check the freshness that replicas report against what was acknowledged.
 
-The age is a duration by clocks that drift here, so the true time is taken to be as long as the
-slowest clock would make it.
+A replica that reports freshness ``t`` must hold everything acknowledged before ``t``. The report is
+a duration on a drifting clock, so the check allows for the slowest clock.
 """
 
 from __future__ import annotations
@@ -13,30 +13,32 @@ from quorum.types import NodeId
 from simulation.invariants.violation import Violation
 
 RATE_MIN = 900
-"""No clock of a simulated node runs slower, in parts per thousand of true time."""
+"""Slowest clock of a simulated node, in parts per thousand of true time."""
 _ROUNDING_MS = 3
-"""Reading a clock in whole milliseconds, up to three times on the way."""
+"""Error of reading a clock in whole milliseconds, up to three times per report."""
 
 
 class Ages:
-    """When what was acknowledged, by true time."""
+    """Acknowledged positions with the true time of their acknowledgement."""
 
     def __init__(self) -> None:
         self._times_us: list[int] = []
         self._ends: list[int] = []
 
     def acknowledged(self, now_us: int, end_offset: int) -> None:
-        """A client was told that everything below ``end_offset`` is done."""
+        """Record that a client received an acknowledgement for everything below ``end_offset``."""
         before = self._ends[-1] if self._ends else 0
         if end_offset > before:
             self._times_us.append(now_us)
             self._ends.append(end_offset)
 
     def check(self, node_id: NodeId, known: Freshness, *, now_ms: int, now_us: int) -> None:
-        """Compare what a node says at ``now_ms`` of its clock with what was acknowledged.
+        """Compare a node's reported freshness with the acknowledgements.
+
+        ``now_ms`` is the time on the node's clock, ``now_us`` the true time.
 
         Raises:
-            Violation: It claims to be newer than it is.
+            Violation: The node claims to be fresher than it is.
         """
         if known.as_of_ms < 0:
             return
@@ -47,7 +49,7 @@ class Ages:
         if known.end_offset < floor:
             raise Violation(
                 "stated-age",
-                "a replica lacks what was acknowledged before the moment it names",
+                "a replica lacks records acknowledged before its reported freshness",
                 node=node_id,
                 age_ms=age_ms,
                 end_offset=known.end_offset,

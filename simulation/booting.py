@@ -1,4 +1,4 @@
-"""Opening a node's directory, and what may come of it when its disk was made to fail."""
+"""Open a node's directory, and classify a start that fails because the disk was made to fail."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from simulation.node_disk import NodeDisk
 from simulation.older_release import decoder_without
 
 RESTART_US = 50_000
-"""How long a service manager waits before it starts a process again."""
+"""Delay before a service manager restarts a process."""
 _REPAIR_US = 100_000
-"""How long it takes until somebody has put a refused file back."""
+"""Delay until an operator has restored a refused file."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """A process ended before it ran."""
+    """A process ended before its replica ran."""
 
     why: str
     again_us: int
-    """When the next attempt is made, from now."""
+    """Time until the next attempt, from now."""
     is_machine_up: bool = False
-    """Whether it ended itself, and what it had written is still there."""
+    """Whether only the process ended, so that its unsynced writes survive."""
 
 
 def open_directory(
@@ -42,12 +42,12 @@ def open_directory(
     *,
     uses_native_codec: bool,
 ) -> Stores | NotStarted:
-    """Open the directory as a server does, of a release that ``lacks`` these record types.
+    """Open the directory as a server does, in a release that ``lacks`` these record types.
 
-    ``uses_native_codec`` is what its configuration says, which may be wrong.
+    ``uses_native_codec`` is the configured codec, which may differ from the directory's.
 
     Raises:
-        Violation: An intact directory did not open, or a corrupt file was believed or changed.
+        Violation: An intact directory did not open, or the node accepted or changed a corrupt file.
     """
     disk.opening()
     try:
@@ -76,7 +76,7 @@ def open_directory(
             "no-crash", "a record of its own is unknown", node=node_id, error=repr(error)
         ) from error
     except QuorateError as error:
-        # A start that the disk itself ended came to no evaluation of its files.
+        # The disk ended this start before its files were evaluated.
         is_evaluation = disk.files.may_refuse and type(error) not in (StorageError, DiskFullError)
         if disk.is_suspect and not is_evaluation:
             return NotStarted(f"disk failed: {type(error).__name__}", RESTART_US)

@@ -1,9 +1,9 @@
-"""How much storage faults may take: which disks lack something, and which more may be harmed.
+"""The budget of storage faults: which disks lack data, and which more may be damaged.
 
-At any time at most a minority of the voters may be without something that they had completed,
-and that for *every* set that may be asked for a majority: the one that is committed, those in
-force on any node, running or not, a record that is not committed included, the one before it,
-which a cut brings back, and the one that a change under way would make.
+At any time at most a minority of the voters may lack data that they had completed. This holds for
+*every* voter set that may be asked for a majority: the committed one; those in force on any node,
+running or not, uncommitted voter records included; the set before it, which a truncation restores;
+and the set that a pending change would produce.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulation.population import Population
 
 
 class Budget:
-    """One per cluster; asked before every harm that may take what a disk had completed."""
+    """One per cluster. Every fault that may destroy completed data asks it first."""
 
     def __init__(self, cluster: Population) -> None:
         self._cluster = cluster
@@ -25,11 +25,11 @@ class Budget:
         """Whose disks have lost something, and may not have all of it back."""
 
     def spend(self, member: Member) -> None:
-        """This disk has lost something."""
+        """Record that this disk has lost data."""
         self._damaged.add(member.id)
 
     def allows(self, member: Member) -> bool:
-        """Whether this disk may lose something now."""
+        """Return whether this disk may lose data now."""
         key = member.key
         return all(
             self._is_minority({*self._lacking(voters), key}, voters)
@@ -38,17 +38,17 @@ class Budget:
         )
 
     def allows_voters(self, voters: Iterable[ReplicaKey]) -> bool:
-        """Whether this set may come into force now."""
+        """Return whether this voter set may come into force now."""
         wanted = frozenset(voters)
         return self._is_minority(self._lacking(wanted), wanted)
 
     def is_gone(self, key: ReplicaKey) -> bool:
-        """Whether no disk with this key will ever vote again."""
+        """Return whether no disk with this key will ever vote again."""
         member = self._cluster.members.get(key.id)
         return member is None or member.key != key or member.disk.has_lost_its_vote
 
     def lacking(self) -> set[NodeId]:
-        """The nodes whose disks lack something that they had completed, or never vote again."""
+        """Return the nodes whose disks lack completed data or never vote again."""
         self._damaged = {each for each in self._damaged if not self._is_whole(each)}
         members = self._cluster.members.values()
         return self._damaged | {each.id for each in members if each.disk.has_lost_its_vote}
@@ -58,7 +58,7 @@ class Budget:
         return {key for key in voters if key.id in self._damaged or self.is_gone(key)}
 
     def _is_whole(self, node_id: NodeId) -> bool:
-        """Whether everything that its disk may have lost is back on it."""
+        """Return whether the disk has all its lost data back."""
         member = self._cluster.members[node_id]
         disk = member.disk
         is_intact = member.is_up and not disk.has_lost_its_vote and not disk.files.is_latent
@@ -69,11 +69,11 @@ class Budget:
         return len(lacking) <= (len(voters) - 1) // 2
 
     def sets(self) -> set[frozenset[ReplicaKey]]:
-        """Every set of voters that may be asked for a majority, by anybody."""
+        """Return every voter set that any node may ask for a majority."""
         cluster = self._cluster
         found = {_keys(cluster.bootstrap_voters)} if not cluster.run_observer.nodes else set()
         for seen in cluster.run_observer.nodes.values():
-            # Of a node that is down, what its last life went by: its disk knows no more than that.
+            # A stopped node keeps the voter sets of its last incarnation: its disk has no others.
             node = seen.replica.node
             found.add(_keys(node.voters))
             found.add(_keys(node.voter_set_at(node.voters_offset).voters))
@@ -89,7 +89,7 @@ def _keys(voters: Iterable[Voter]) -> frozenset[ReplicaKey]:
 
 
 def _after_change(node: RaftNode) -> frozenset[ReplicaKey]:
-    """The set that the change would make that this leader has under way."""
+    """Return the set that this leader's pending change would produce."""
     keys, change = _keys(node.voters), node.pending_change
     if change is None:
         return keys

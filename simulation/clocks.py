@@ -1,4 +1,4 @@
-"""A node's clocks: both drift, one steps. Safety rests on neither."""
+"""A node's clocks: both drift, and the wall clock steps. Safety depends on neither."""
 
 from __future__ import annotations
 
@@ -26,18 +26,21 @@ class DriftingClock:
         return _WALL_MS + self._wall_offset_ms + self.now_ms()
 
     def step_wall(self, by_ms: int) -> None:
-        """Somebody sets the wall clock."""
+        """Step the wall clock, as an operator or NTP does."""
         self._wall_offset_ms += by_ms
 
     def set_rate(self, rate: int) -> None:
-        """Go on from here at another pace, in parts per thousand of true time."""
+        """Continue from here at another rate, in parts per thousand of true time."""
         self._base_ms, self._base_us = self.now_ms(), self._scheduler.now_us
         self._rate = rate
 
     def jump(self, by_ms: int) -> None:
-        """The machine was suspended: time has passed, never backwards, and nobody saw it."""
+        """Advance the clock by ``by_ms`` at once: the machine was suspended.
+
+        Never moves backwards.
+        """
         self._base_ms += by_ms
 
     def true_us(self, deadline_ms: int) -> int:
-        """Virtual time at which ``now_ms`` reaches ``deadline_ms``."""
+        """Return the virtual time at which ``now_ms`` reaches ``deadline_ms``."""
         return self._base_us - (-(deadline_ms - self._base_ms) * 1_000_000 // self._rate)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from simulation.budget import Budget
 from simulation.consumers import consumers_of
 from simulation.conversions import Conversions
-from simulation.faults import FaultMaker
+from simulation.fault_maker import FaultMaker
 from simulation.memory_filesystem import KEEP_ALL
 from simulation.options import Options
 from simulation.population import Population
@@ -19,16 +19,17 @@ from simulation.watchers import watchers_of
 from simulation.workload import Clients
 
 KAFKA_SHARE = 0.3
-"""Of the seeds, those whose records are in Kafka's codec."""
+"""Share of the seeds whose records are in Kafka's codec."""
 
 
 class Cluster(Population):
-    """Everything of one run. The root random generator decides; nothing else is random."""
+    """All parts of one run. Its root random generator is the only source of randomness."""
 
     def __init__(self, seed: int, trace: Trace, options: Options) -> None:
         root = SeededRandom(seed)
         super().__init__(root, trace, options)
-        # Not drawn from the root: every other number of a seed is the same under both codecs.
+        # Drawn apart from the root, so that every other number of a seed is the same in both
+        # codecs.
         is_native = SeededRandom(f"codec of {seed}").random() >= KAFKA_SHARE
         chunk_bytes = options.faults.chunk_bytes
         quorum = self.settings.quorum
@@ -65,7 +66,7 @@ class Cluster(Population):
         FaultMaker(self, self.budget, self._faults)
 
     def end_faults(self) -> None:
-        """From now on nothing goes wrong any more, and every link carries; what is down is down."""
+        """Stop all faults and restore every link. Nodes that are down stay down."""
         self.is_healed = True
         self.network.heal()
         self.note(0, "heal", "")
@@ -78,7 +79,7 @@ class Cluster(Population):
             member.lacks = frozenset()
 
     def heal(self) -> None:
-        """End all faults: every node runs, every link carries."""
+        """End all faults: every node runs and every link delivers."""
         self.end_faults()
         for member in self.members.values():
             if not member.is_up:

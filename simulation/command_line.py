@@ -13,7 +13,7 @@ from simulation.profiles import PROFILES
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the seeds asked for, one after the other; 1 when one of them fails."""
+    """Run the requested seeds one after the other; return 1 if one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--seed", type=int, help="one seed")
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_one(seed: int, options: Options, *, is_traced: bool) -> int:
-    """Run one seed and say what came of it, with every event if asked for."""
+    """Run one seed and print its outcome, with every event if requested."""
     outcome = run(seed, options, on_line=click.echo if is_traced else None)
     if outcome.violation is not None:
         click.echo(outcome.report())
@@ -47,7 +47,7 @@ def run_one(seed: int, options: Options, *, is_traced: bool) -> int:
 
 
 def one_line(report: LaneReport) -> str:
-    """A lane in one line."""
+    """Return a lane's report as one line."""
     return (
         f"{report.seeds} seeds, {len(report.failures)} failed, "
         f"{report.rate} events/s; {report.counts}"

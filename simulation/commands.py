@@ -1,4 +1,4 @@
-"""What clients ask for: settings, brokers that come and go, their producer ids, topics on them."""
+"""Commands of simulated clients: configs, broker registrations, producer ids and topics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from statemachine.records import METADATA_VERSION
 
 RESOURCES = 12
 STRANGERS = "strangers"
-"""The resource that no client writes to."""
+"""The resource that no client writes to; only other principals do."""
 BROKERS = 4
 TOPICS = 6
 
 
 class CommandMix:
-    """Draws one client's commands. ``must_apply`` says which of them nothing may refuse."""
+    """Draws one client's commands. ``must_apply`` tells which of them must not be refused."""
 
     def __init__(self, cluster_id: str, rng: random.Random, name: int) -> None:
         self._cluster_id = cluster_id
@@ -42,11 +42,11 @@ class CommandMix:
 
     @staticmethod
     def must_apply(command: Command) -> bool:
-        """Whether a refusal would be wrong: settings depend on nothing that others do."""
+        """Return whether a refusal would be a bug: configs do not depend on other commands."""
         return isinstance(command, IncrementalAlterConfigs)
 
     def draw(self) -> Command:
-        """The next command; most are settings."""
+        """Return the next command; most set configs."""
         self._count += 1
         roll = self._rng.random()
         if roll < 0.6:
@@ -68,16 +68,18 @@ class CommandMix:
         return DeleteTopic(topic) if roll < 0.985 else UnregisterBroker(broker_id)
 
     def learn(self, command: Command, result: Mapping[str, object]) -> None:
-        """Note what an answer says for later commands."""
+        """Record the parts of a result that later commands need."""
         epoch = result.get("broker_epoch")
         if isinstance(command, RegisterBroker) and isinstance(epoch, int):
             self._broker_epochs[command.broker_id] = epoch
 
     def _registered(self, broker_id: int) -> int:
-        """That broker, or the next one that this client has registered, if there is any.
+        """Return that broker, or the next one that this client has registered, if any.
 
-        A broker asks for producer ids only once it is registered; another client may have
-        registered it anew since, and then it is refused. Draws nothing.
+        Draws nothing.
+
+        A broker requests producer ids only once it is registered. Another client may have
+        registered it again since; then the request is refused.
         """
         for distance in range(BROKERS):
             each = 100 + (broker_id - 100 + distance) % BROKERS

@@ -1,12 +1,12 @@
-"""Clients that read the log: any node is asked, also one that wrongly takes itself for the leader.
+"""Simulated log consumers: each reads from any node, including a deposed leader.
 
-Real are the client library's consumer (``quorate.client.log_consumer``) and the service that
-answers it (``quorate.services.log_reads``); simulated are the calls between them, each of which may
+The client library's consumer (``quorate.client.log_consumer``) and the service that answers it
+(``quorate.services.log_reads``) are production code. The calls between them are simulated and may
 get lost. Reading changes nothing in a replica, so a run is the same with and without consumers.
 
-Everything that a consumer reads was committed, so the log contains it for ever: no consumer is told
-that its history was cut, and none goes back. It goes on behind a gap only where some node's log
-begins. What it reads is compared with the log when the run ends, like what watchers are handed.
+Everything that a consumer reads is committed, so the log contains it for ever. No consumer may get
+a truncation error, and none may go back. It skips offsets only where some node's log begins behind
+them. At the end of the run, the records it read are compared with the log, as for watchers.
 """
 
 from __future__ import annotations
@@ -51,37 +51,37 @@ from simulation.seeded_random import SeededRandom
 from simulation.served import Served
 
 NAME = "log-consumers"
-"""What a violation found here is called."""
+"""The invariant that violations found here are reported under."""
 CONSUMERS = 1
 TRAVEL_US = (50, 2_000)
 PAUSE_US = (10_000, 30_000)
-"""Between two polls that brought nothing."""
+"""Pause between two polls that returned nothing."""
 RETRY_US = (1_000, 10_000)
 LEAVE_SHARE = 0.2
-"""Of the polls, those before which another node is chosen."""
+"""Share of the polls before which the consumer chooses another node."""
 RESTART_SHARE = 0.1
-"""Of the polls, those before which the consumer goes to its stored position, at another node."""
+"""Share of the polls before which the consumer resumes its stored position at another node."""
 ANEW_SHARE = 0.02
-"""Of the polls, those before which somebody else begins."""
+"""Share of the polls before which a new consumer replaces this one."""
 
-# What a consumer warns of is what is checked here; without a handler it would go to standard error.
+# The checks here cover the consumer's warnings; without a handler they would go to stderr.
 logging.getLogger("quorate.client.log_consumer").addHandler(logging.NullHandler())
 
 
 class _Call:
-    """A call that the consumer waits for: yields itself, and is resumed with the answer."""
+    """A call that the consumer awaits: yields itself, and is resumed with the answer."""
 
     def __init__(self, ask: Callable[[LogReads], Awaitable[Any]], offset: int = -1) -> None:
         self.ask = ask
         self.offset = offset
-        """From where on it fetches; -1 for another question."""
+        """Offset that it fetches from; -1 for other calls."""
 
     def __await__(self) -> Generator[_Call, Any, Any]:
         return (yield self)
 
 
 class _Calls:
-    """The three questions of a consumer, to whatever node its owner chooses."""
+    """The three calls of a consumer, sent to the node that its owner chooses."""
 
     async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
         """As ``Queries.fetch_log``."""
@@ -109,7 +109,7 @@ class _Calls:
 
 
 class Consumer:
-    """One place among all consumers; whoever leaves it for good is followed by somebody else."""
+    """One of a fixed number of consumers; when one leaves for good, another replaces it."""
 
     def __init__(
         self,
@@ -129,15 +129,15 @@ class Consumer:
         self._node_id: NodeId = -1
         self._poll: Coroutine[Any, Any, Any]
         self._is_gone = False
-        """Whether this poll was refused by a node whose log begins above the position."""
+        """Whether a node whose log begins above the position refused this poll."""
         self._read_end = -1
-        """Where what this poll brought ends; -1 for nothing."""
+        """End of the records that this poll returned; -1 for none."""
         self.offset = -1
-        """Everything below was read or could not be read any more; -1 before the first reset."""
+        """Everything below was read or had been trimmed; -1 before the first reset."""
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Somebody else: from a place in the log, or from whichever end its policy says."""
+        """Replace this consumer by a new one, at a log position or as its reset policy says."""
         rng, log = self._rng, self._history.log
         policy = rng.choice(tuple(ResetPolicy))
         position = None
@@ -156,7 +156,7 @@ class Consumer:
         self._resume()
 
     def _resume(self) -> None:
-        """What is read from here on is one stretch of the log."""
+        """Start a new contiguous range of reads."""
         self._names += 1
         self._name = f"l{self._place}.{self._names}"
         if self.offset >= 0:
@@ -165,7 +165,7 @@ class Consumer:
     # ------------------------------------------------------------------ polls
 
     def poll(self) -> None:
-        """Ask for what follows, perhaps as somebody else or another node."""
+        """Poll for the next records, perhaps as another consumer or from another node."""
         rng = self._rng
         if not self._cluster.is_healed:
             roll = rng.random()
@@ -180,9 +180,10 @@ class Consumer:
         self._go_on(self._poll.send, None)
 
     def _restart(self) -> None:
-        """Come back with what was stored, as a new process or not.
+        """Resume from the stored position, as a new process or in the same one.
 
-        Without the epoch of what it read nobody could tell whether its position is the log's.
+        The position includes the epoch of the last record read: without it no node could tell
+        whether the position belongs to its log.
         """
         position = self._consumer.position
         if position is None or position.epoch < 0:
@@ -190,7 +191,7 @@ class Consumer:
         roll = self._rng.random()
         self._node_id = -1
         if roll < 0.6:
-            # Looked up at once, at whichever node is next.
+            # Looked up at once, at the node that is chosen next.
             self._consumer.seek(position.offset, position.epoch)
         elif roll < 0.8:
             self._open(LogPosition(position.offset, position.epoch))
@@ -198,14 +199,17 @@ class Consumer:
             self._open(position)
 
     def _go_on(self, step: Callable[[Any], _Call], what: object) -> None:
-        """Let the consumer go on until it asks something, or the poll is over."""
+        """Run the consumer until it makes a call or the poll is over."""
         try:
             call = step(what)
         except StopIteration:
             self._polled()
         except LogTruncationError as error:
             raise Violation(
-                NAME, "told that what it read was cut", consumer=self._name, error=str(error)
+                NAME,
+                "the consumer was told that records it read were truncated",
+                consumer=self._name,
+                error=str(error),
             ) from error
         except OffsetOutOfRangeError as error:
             self._require_gone(str(error))
@@ -270,10 +274,10 @@ class Consumer:
                 end = self._conversions.of(answer.records).batches[-1].end_offset
             except StorageError as error:
                 self._check_disk(error)
-                self._later(TRAVEL_US, self._hear_damaged, answer)
+                self._later(TRAVEL_US, self._receive_damaged, answer)
                 return
             cluster.run_observer.watched(node_id, end)
-        self._later(TRAVEL_US, self._hear, call, answer)
+        self._later(TRAVEL_US, self._receive, call, answer)
 
     def _is_paused(self, node_id: NodeId) -> bool:
         cluster = self._cluster
@@ -287,7 +291,7 @@ class Consumer:
         return not cluster.is_healed and self._rng.random() < cluster.plan.loss
 
     def _refusal(self, error: RequestRefusedError) -> ClientError:
-        """As the client's library makes it of the answer, after asking in vain elsewhere."""
+        """Return the error that the client library raises after it retried elsewhere in vain."""
         details = error.details
         leader = next((each for each in details if isinstance(each, LeaderHint)), None)
         refused = RefusedError(int(error.code), str(error), leader=leader)
@@ -296,6 +300,7 @@ class Consumer:
         return UnavailableError(str(error)) if may_ask_again(refused) else refused
 
     def _check_disk(self, error: Exception) -> None:
+        """-"""
         disk = self._cluster.members[self._node_id].disk
         if isinstance(error, QuorumUsageError) or not (disk.is_suspect or disk.files.is_latent):
             raise Violation(
@@ -311,14 +316,14 @@ class Consumer:
     def _fail(self, error: ClientError) -> None:
         self._go_on(self._poll.throw, error)
 
-    def _hear(self, call: _Call, answer: object) -> None:
+    def _receive(self, call: _Call, answer: object) -> None:
         counts = self._cluster.counts
         if self._is_lost():
             self._fail(UnavailableError("no answer"))
             return
         if isinstance(answer, FetchLogResponse):
             if self.offset < 0:
-                # Its policy has just said where it begins.
+                # Its reset policy has just chosen this position.
                 self.offset = call.offset
                 self._resume()
             for base, end, epoch, digest in self._conversions.of(answer.records).batches:
@@ -331,12 +336,14 @@ class Consumer:
             counts.log_lookups += 1
         self._go_on(self._poll.send, answer)
 
-    def _hear_damaged(self, answer: FetchLogResponse) -> None:
-        """Bits of what was read have flipped on the node's disk; the consumer must refuse it."""
+    def _receive_damaged(self, answer: FetchLogResponse) -> None:
+        """Deliver an answer with a bit flipped on the node's disk; the consumer must refuse it."""
         before = self._consumer.position
         self._go_on(self._poll.send, answer)
         if self._consumer.position != before:
-            raise Violation(NAME, "took damaged records", consumer=self._name, read=before)
+            raise Violation(
+                NAME, "the consumer accepted damaged records", consumer=self._name, read=before
+            )
 
 
 def consumers_of(
@@ -351,7 +358,7 @@ def consumers_of(
 
 
 def _at_once(answer: Awaitable[Any]) -> Any:
-    """What a service answers without a wait."""
+    """Return a service's answer, which must be ready without waiting."""
     try:
         answer.__await__().send(None)
     except StopIteration as done:

@@ -1,7 +1,7 @@
-"""What the service makes of committed bytes for watchers, worked out once for equal bytes.
+"""Convert committed bytes into watch messages, once for equal bytes.
 
-Several watchers at several nodes are handed the same few batches. The service's conversion is a
-pure function of them, and so is what a client reads in the message.
+Several watchers at several nodes get the same few batches. The service's conversion is a pure
+function of the bytes, and so is what a client reads in the message.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from quorum.v1.metadata_pb2 import ChangeBatch, WatchResponse
 from simulation.record_digest import digest_of
 
 KEPT_MAX: Final = 64
-"""How many conversions are kept: what all watchers of a cluster are being handed at a time."""
+"""How many conversions are kept: about as many as all watchers of a cluster need at a time."""
 
 
-class Heard(NamedTuple):
-    """One batch as a client finds it in a message."""
+class ReceivedBatch(NamedTuple):
+    """One batch as a client reads it from a message."""
 
     base_offset: int
     end_offset: int
@@ -25,41 +25,41 @@ class Heard(NamedTuple):
     digest: str
 
 
-class Told(NamedTuple):
-    """A message, and what is in it for the client that reads it."""
+class Conversion(NamedTuple):
+    """A message, with the batches that a client reads from it."""
 
     changes: ChangeMessage
-    batches: tuple[Heard, ...]
+    batches: tuple[ReceivedBatch, ...]
 
 
 class Conversions:
-    """Those of one run, the last ``KEPT_MAX`` that were worked out.
+    """The last ``KEPT_MAX`` conversions of a run.
 
-    Watchers read about the same stretch of the log at about the same time; one that reads
-    something older has it worked out again.
+    Watchers read about the same range of the log at about the same time. Older ranges are converted
+    again.
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Told] = {}
+        self._known: dict[bytes, Conversion] = {}
 
-    def of(self, data: bytes) -> Told:
-        """The message for whole batches, contiguous, as they stand in the log.
+    def of(self, data: bytes) -> Conversion:
+        """Return the message for whole, contiguous batches as they are in the log.
 
         Raises:
-            CorruptBatchError: The bytes are not what their headers promise.
+            CorruptBatchError: The bytes do not match their headers.
         """
-        told = self._known.get(data)
-        if told is None:
+        conversion = self._known.get(data)
+        if conversion is None:
             changes = message_of(data)
             response = WatchResponse.FromString(changes.data)
-            told = Told(changes, tuple(map(_heard, response.changes.batches)))
+            conversion = Conversion(changes, tuple(map(_received, response.changes.batches)))
             if len(self._known) >= KEPT_MAX:
                 del self._known[next(iter(self._known))]
-            self._known[data] = told
-        return told
+            self._known[data] = conversion
+        return conversion
 
 
-def _heard(batch: ChangeBatch) -> Heard:
+def _received(batch: ChangeBatch) -> ReceivedBatch:
     headers = [(each.name, each.value) for each in batch.headers]
     digest = digest_of(batch.records, headers)
-    return Heard(batch.base_offset, batch.end_offset, batch.epoch, digest)
+    return ReceivedBatch(batch.base_offset, batch.end_offset, batch.epoch, digest)

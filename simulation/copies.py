@@ -1,10 +1,9 @@
-"""A copy of a voter's disk in a process of its own, beside the original (a cloned machine).
+"""Run a copy of a voter's disk as a second process beside the original (a cloned machine).
 
-Its identity is the original's, and so are the votes and acknowledgements that it would give. What
-keeps it out is the rule of the transport: of two live processes with one key, the second is
-refused by everybody who hears the first (``quorum.transport.peer_sessions``). Here the streams
-of all nodes are open where both ends run, as voters keep them; how long an answer takes is
-simulated.
+The copy has the original's identity, so its votes and acknowledgements would count as the
+original's. The transport keeps it out: of two live processes with one key, every peer that has a
+session with the first refuses the second (``quorum.transport.peer_sessions``). Here every pair of
+running nodes has an open stream, as voters keep them; the time of an answer is simulated.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from simulation.memory_filesystem import KEEP_ALL
 from simulation.population import Population
 
 NAME = "copy-noticed"
-"""What a violation found here is called."""
+"""The invariant that violations found here are reported under."""
 _OF_ONE_NODE = (Monotone, Bounds, Promises, LogStartCovered)
-"""What holds for a copy by itself. It is no second voice in what holds for the cluster."""
+"""Invariants that apply to the copy by itself. It does not count in those of the cluster."""
 
 
 class CopyLinks:
-    """``Network`` for a copy: what it sends comes to every peer on a stream of its own."""
+    """``Network`` for a copy: each message reaches the peer on a stream of the copy's own."""
 
     def __init__(self, cluster: Population, original: Member) -> None:
         self.copy: Member | None = None
@@ -46,20 +45,20 @@ class CopyLinks:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the original has ended: whoever runs then is that replica, with an old disk."""
+        """Return whether the original has ended, so that the copy is that replica."""
         return not self._original.is_up or self._original.incarnation != self._incarnation
 
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        """Take a message of the copy; its stream is refused, or nobody may hear of it."""
+        """Send a message of the copy. Its stream may be refused, or the message lost."""
         if self.copy is not None:
             self.sent += 1
             self._after(self._claim, self.copy.incarnation, to, message.request_id)
 
     def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
-        """Nobody leads a copy astray."""
+        """Ignore hints: nothing misleads a copy."""
 
     def door_closed(self, node_id: NodeId) -> None:
-        """Nobody is connected to a copy."""
+        """Ignore it: no node is connected to a copy."""
 
     def _after(self, call: object, *arguments: object) -> None:
         network, scheduler = self._cluster.network, self._cluster.scheduler
@@ -73,15 +72,18 @@ class CopyLinks:
         if not receiver.is_up:
             return
         claimed = PeerSession(copy.key, b"copy", _ask)
-        # To the original the copy's hello is its own.
+        # To the original, the copy's hello carries its own identity.
         is_own = receiver is self._original
-        if not is_own and self._heard_by(receiver).conflict_of(claimed) is None:
+        if not is_own and self._sessions_of(receiver).conflict_of(claimed) is None:
             raise Violation(
-                NAME, "a copy of a disk is heard beside its original", node=copy.id, by=receiver.id
+                NAME,
+                "a peer accepted a copy of a disk beside its original",
+                node=copy.id,
+                by=receiver.id,
             )
         self._after(self._refused, incarnation, to, receiver.id, request_id)
 
-    def _heard_by(self, receiver: Member) -> PeerSessions:
+    def _sessions_of(self, receiver: Member) -> PeerSessions:
         where = (receiver.id, receiver.incarnation)
         if where not in self._peer_sessions:
             peer_sessions = self._peer_sessions[where] = PeerSessions()
@@ -93,7 +95,7 @@ class CopyLinks:
     def _refused(self, incarnation: int, to: NodeId, receiver_id: NodeId, request_id: int) -> None:
         copy = self.copy
         if copy is not None and copy.incarnation == incarnation and not self.is_alone:
-            # The original has answered the probe.
+            # The original has answered the probe, so it lives.
             self.refused_by.add(receiver_id)
             self._cluster.counts.copies_refused += 1
             self._cluster.note(receiver_id, "refuse", f"a copy of node {copy.id}")
@@ -101,7 +103,7 @@ class CopyLinks:
 
 
 def _ask() -> None:
-    """Whether the original lives is known here."""
+    """Ignore the probe: the simulator knows whether the original lives."""
 
 
 def start_copy(cluster: Population, original: Member, rng: random.Random) -> CopyLinks:
@@ -120,10 +122,10 @@ def start_copy(cluster: Population, original: Member, rng: random.Random) -> Cop
 
 
 def end_copy(links: CopyLinks) -> None:
-    """The copy is found and switched off.
+    """Stop the copy: somebody has found it and switched it off.
 
     Raises:
-        Violation: It has run beside its original, and nobody has noticed.
+        Violation: It ran beside its original and no peer refused it.
     """
     copy, links.copy = links.copy, None
     if copy is None:
@@ -131,4 +133,4 @@ def end_copy(links: CopyLinks) -> None:
     was_alone = links.is_alone
     copy.crash("kill", KEEP_ALL, is_refusing=False)
     if links.sent and not links.refused_by and not was_alone:
-        raise Violation(NAME, "nobody has refused a copy of a disk", node=copy.id)
+        raise Violation(NAME, "no peer refused a copy of a disk", node=copy.id)

@@ -1,4 +1,4 @@
-"""How often what happened in a simulated run."""
+"""Counters of a simulated run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(slots=True)
 class Counts:
-    """How often what happened: a run in which nothing happened proves nothing."""
+    """Counters of a run. A run in which nothing happened proves nothing."""
 
     events: int = 0
     leaders: int = 0
@@ -55,10 +55,10 @@ class Counts:
     resumed_installs: int = 0
     downloads_damaged: int = 0
     acts: dict[str, int] = field(default_factory=dict)
-    """Every act of harm that had something to be done to, by name."""
+    """Counts of faults that took effect, by name."""
 
     def numbers(self) -> dict[str, int]:
-        """Everything by name, acts among them."""
+        """Return all counters by name, faults included."""
         plain = {name: getattr(self, name) for name in _COUNTED}
         return {**plain, **{name: self.acts[name] for name in sorted(self.acts)}}
 

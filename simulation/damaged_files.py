@@ -1,7 +1,7 @@
-"""Files of one disk whose content changes behind the node's back.
+"""Change file content of one disk behind the node's back.
 
-One bit flips, or a file of another node, or of an older time, lies there under the right name. A
-node must notice, or be unharmed: what it cannot do without and cannot make again it refuses.
+One bit flips, or a file of another node or of an earlier time takes the file's place. The node must
+detect this or be unaffected. It must refuse a file that it needs and cannot rebuild.
 """
 
 from __future__ import annotations
@@ -38,40 +38,42 @@ _DIRECTORY = partition_directory(DATA_DIR)
 _QUORUM_STATE = _DIRECTORY / QUORUM_STATE_NAME
 _META_PROPERTIES = DATA_DIR / META_PROPERTIES_NAME
 _WORKING = ("log", "checkpoint", "part", "digest", "index")
-"""Kinds of file that are told by their suffix; all others have one name."""
+"""Kinds of file identified by their suffix; every other file has a name of its own."""
 _LOSING = ("log", "checkpoint", "part", LOG_START_NAME, QUARANTINED_NAME)
-"""Kinds of file whose corruption may take records that were acknowledged. A checkpoint takes the
-place of the log's start; where that one has rotted as well, the log is set aside as a whole. A
-download is verified as it comes: a bit that flips behind that is found when the log has been
-replaced by it."""
+"""Kinds of file whose corruption may lose acknowledged records.
+
+A checkpoint replaces the start of the log: where both are corrupt, the whole log is quarantined. A
+download is verified as it arrives. A bit that flips after that is found only when the download has
+replaced the log.
+"""
 _LOSING_FOREIGN = (*_LOSING, "digest", *WATERMARK_NAMES)
-"""With an intact checksum these contradict the log, and nobody can say which of them is wrong."""
+"""With an intact checksum these contradict the log, and no check can tell which is wrong."""
 _REFUSING = (QUORUM_STATE_NAME, META_PROPERTIES_NAME, PARTITION_METADATA_NAME)
-"""Files without which a node must not start; they cannot be made again from others."""
+"""Files without which a node must not start; they cannot be rebuilt from others."""
 
 _GRAVE_SHARE = 0.4
 _PLACES_MAX = 1024
-"""The same names come again and again; joining a path costs more than finding it."""
+"""The same names occur again and again; joining a path costs more than a lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file that is not what its node wrote."""
+    """One file whose content is not what its node wrote."""
 
     path: Path
     kind: str
-    """The suffix of the file, or its whole name where that says what it is."""
+    """The suffix of the file, or its whole name where that identifies it."""
     loses: bool
-    """Whether records that were acknowledged may be gone with it."""
+    """Whether acknowledged records may be lost with it."""
 
 
 @dataclass(slots=True)
 class _Kept:
     file: object
-    """The very file that lies there; None where it was taken away."""
+    """Identity of the present file; None where it was removed."""
     intact: bytes
     corrupted: bytes | None
-    """None where it was taken away."""
+    """None where it was removed."""
 
 
 @lru_cache(maxsize=_PLACES_MAX)
@@ -80,39 +82,40 @@ def _place(name: str) -> Path:
 
 
 def _some_kind(rng: random.Random, found: Collection[str], losing: Collection[str]) -> str:
-    """One of the kinds found; more often one that is not like the others, with records in it."""
+    """Choose one of the kinds found; prefer an unusual one that holds records."""
     kinds = sorted(found)
     grave = [kind for kind in kinds if kind in losing]
     return rng.choice(grave if grave and rng.random() < _GRAVE_SHARE else kinds)
 
 
 class DamagedFiles:
-    """What lies on one disk and is not what its node wrote."""
+    """The files of one disk whose content is not what their node wrote."""
 
     def __init__(self, node_id: NodeId, fs: Callable[[], MemoryFileSystem]) -> None:
         self._node_id = node_id
         self._fs = fs
         self._kept: dict[Path, _Kept] = {}
         self._has_damaged_tail = False
-        """Whether the newest segment was harmed since the directory was last opened."""
+        """Whether the newest segment was damaged since the directory was last opened."""
         self.keeps_mark = False
-        """Whether the file that says how far the log is durable is as the process left it."""
+        """Whether the durable marks are as the process left them."""
         self.is_latent = False
-        """Whether a running node's records were harmed; nobody looks before the next start."""
+        """Whether a running node's records were damaged; found at its next start at the latest."""
         self._flipped: list[object] = []
-        """Files a bit of which has flipped since the directory was last opened."""
+        """Files with a flipped bit since the directory was last opened."""
         self._unreported = UnreportedDamage(node_id, DATA_DIR)
         self.is_damaged_widely = False
-        """Whether several files at once were; then no other one is, until a node has started."""
+        """Whether several files were damaged at once; then none is until the node has started."""
 
     # ------------------------------------------------------------------ one bit
 
     def corruption(self, rng: random.Random, *, may_lose: bool, is_running: bool) -> Change | None:
-        """Flip one bit of one file, of any kind; None where there is nothing to flip.
+        """Flip one bit of one file, of any kind; return None where there is nothing to flip.
 
-        Above the durable mark, corruption in the newest segment looks like a torn tail, to anybody.
-        A power failure leaves the mark as it was last synced: then only what lies below it rots. Of
-        a running node that may happen at any time, and any segment may become the newest.
+        Above the durable mark, corruption in the newest segment cannot be told from a torn tail. A
+        power failure leaves the mark as it was last synced, so then only bytes below it are
+        flipped. On a running node that may happen at any time, and any segment may become the
+        newest.
         """
         by_kind: dict[str, list[tuple[Path, int]]] = {}
         newest = self.newest()
@@ -139,17 +142,17 @@ class DamagedFiles:
     def swap(
         self, rng: random.Random, source: MemoryFileSystem, *, may_lose: bool
     ) -> Change | None:
-        """Put a file of ``source`` in place of the one of the same name, if they differ.
+        """Replace a file by the file of ``source`` with the same name, if they differ.
 
-        An election state that names this disk is put there only if the log contradicts it: the
-        rest is a vote forgotten, which no single disk can tell. Its content decides, not where it
-        is from: a swap may have left it on the disk of another node.
+        An earlier election state of this disk is used only if the log contradicts it: otherwise the
+        disk has forgotten a vote, which no single disk can detect. The content decides, not the
+        disk it comes from, because an earlier swap may have moved it.
         """
         fs = self._fs()
         by_kind: dict[str, list[Path]] = {}
         for path, kind in self.files():
             is_spared = (kind in _LOSING_FOREIGN and not may_lose) or not source.exists(path)
-            # A checkpoint's name stands for its content, bit by bit.
+            # The name of a checkpoint determines its content, bit by bit.
             if is_spared or kind == "checkpoint" or not self._may_touch(path, kind):
                 continue
             if kind == "log" and path == self.newest() and not self.keeps_mark:
@@ -165,7 +168,7 @@ class DamagedFiles:
         intact = fs.read_bytes(path)
         fs.write_bytes(path, source.read_bytes(path))
         if kind in WATERMARK_NAMES:
-            # One of a later epoch than the election state contradicts that.
+            # A checkpoint of a later epoch contradicts the election state.
             self._kept[path] = _Kept(fs.identity(path), intact, fs.read_bytes(path))
         return self._changed(path, kind, intact, loses=kind in _LOSING_FOREIGN)
 
@@ -173,19 +176,19 @@ class DamagedFiles:
         return self.names_this_disk(source) and not self._is_contradicted(source)
 
     def names_this_disk(self, source: MemoryFileSystem) -> bool:
-        """Whether the election state on ``source`` says that this disk wrote it, earlier or now.
+        """Return whether this disk, or its predecessor, wrote the election state on ``source``.
 
-        Also what the disk before it wrote, if this one was formatted by the same command.
+        The predecessor counts if this disk was formatted by the same command.
         """
         try:
             owner = load_identity(self._as_written(), DATA_DIR).directory_id
             ElectionFile(source, _DIRECTORY, owner).load()
         except (IdentityError, ElectionStateError):
-            return False  # it names another disk, or had rotted by then
+            return False  # another disk's, or already corrupt
         return True
 
     def _as_written(self) -> MemoryFileSystem:
-        """Return a copy of the disk with the files that its node wrote."""
+        """Return a copy of the disk with the files as its node wrote them."""
         clean = self._fs().clone()
         for path, kept in self._kept.items():
             clean.write_bytes(path, kept.intact)
@@ -196,13 +199,13 @@ class DamagedFiles:
         try:
             epoch = ElectionFile(source, _DIRECTORY).load().epoch
         except ElectionStateError:
-            return False  # it had rotted by then
+            return False  # already corrupt
         return marks is not None and marks.durable_epoch > epoch
 
     # ------------------------------------------------------------------ which
 
     def files(self) -> Iterator[tuple[Path, str]]:
-        """Every file that its node wrote and reads again, with its kind (``Change.kind``)."""
+        """Yield every file that its node wrote and reads again, with its kind (``Change.kind``)."""
         names = self._fs().list_directory(_DIRECTORY)
         for name in names:
             suffix = name.rpartition(".")[2]
@@ -214,20 +217,20 @@ class DamagedFiles:
 
     def newest(self) -> Path | None:
         """The newest segment."""
-        # Names come sorted, and those of segments have a fixed width.
+        # Names are sorted, and segment names have a fixed width.
         segments = [path for path, kind in self.files() if kind == "log"]
         return segments[-1] if segments else None
 
     def _may_touch(self, path: Path, kind: str) -> bool:
         if self.is_damaged_widely:
             return False
-        # Not both: only the mark tells a harmed tail from a torn one, and an older election state.
+        # Not both: only the mark distinguishes a damaged tail from a torn one.
         if kind in WATERMARK_NAMES and (self._has_damaged_tail or _QUORUM_STATE in self._kept):
             return False
         return path not in self._kept
 
     def marked_bytes(self, path: Path) -> int:
-        """How much of a segment lies below the durable mark that power loss would leave."""
+        """Return how many bytes of a segment lie below the mark that power loss would leave."""
         durable_offset = min(self._durable_mark(_DIRECTORY / name) for name in WATERMARK_NAMES)
         data, position = self._fs().read_bytes(path), 0
         try:
@@ -236,11 +239,11 @@ class DamagedFiles:
                     break
                 position += size
         except CorruptBatchError:
-            pass  # a torn tail, or corruption of an earlier day
+            pass  # a torn tail, or earlier corruption
         return position
 
     def _durable_mark(self, path: Path) -> int:
-        """The durable end that one of the two files alone would say after power loss."""
+        """Return the durable end that one of the two files alone would give after power loss."""
         if not self._fs().exists(path):
             return 0
         left = MemoryFileSystem()
@@ -252,9 +255,9 @@ class DamagedFiles:
     # ------------------------------------------------------------------ any content, or none
 
     def put(self, path: Path, kind: str, content: bytes | None) -> Change:
-        """Let a file have other content, or be gone; for a node that is down.
+        """Replace or remove the content of a file of a stopped node.
 
-        What any file may hold of what was acknowledged counts as lost, side files included.
+        Acknowledged records that the file may hold count as lost, side files included.
         """
         fs = self._fs()
         intact = fs.read_bytes(path)
@@ -282,12 +285,11 @@ class DamagedFiles:
     # ------------------------------------------------------------------ what a node makes of it
 
     def opening(self) -> None:
-        """A process is about to open the directory, and will read all of it."""
+        """Note that a process is about to open the directory and will read all of it."""
         self._has_damaged_tail = self.is_latent = False
         self._flipped.clear()
         self._unreported.opening(self._fs())
-        # A node writes its side files anew, so one that it has written since is another file; its
-        # marks it writes in place.
+        # A side file that the node has rewritten is another file; marks are rewritten in place.
         self._kept = {
             path: kept for path, kept in self._kept.items() if self._lies_there(path, kept)
         }
@@ -302,23 +304,25 @@ class DamagedFiles:
         )
 
     def opened(self, reported: Collection[str], *, is_log_whole: bool) -> None:
-        """A node has started; ``reported`` are the names of the files that it says it has repaired.
+        """Evaluate a successful start.
 
-        ``is_log_whole``: none of its segments was set aside or replaced, and their files with them.
+        ``reported`` are the names of the files it reported as repaired.
+
+        ``is_log_whole``: no segment was quarantined or replaced together with its side files.
 
         Raises:
-            Violation: It made a damaged side file anew without a word.
+            Violation: The node rebuilt a damaged side file without reporting it.
         """
         self.is_damaged_widely = False
         self._unreported.opened(self._fs(), reported, is_log_whole=is_log_whole)
 
     def is_flipped(self, path: Path) -> bool:
-        """Whether this very file, whatever its name was, has rotted below the present process."""
+        """Return whether this file, under any name, was corrupted below the present process."""
         return any(self._fs().is_same_file(path, each) for each in self._flipped)
 
     @property
     def is_anything_flipped(self) -> bool:
-        """Whether a segment or checkpoint has rotted below the present process, and is there."""
+        """Return whether a segment or checkpoint was corrupted below the present process."""
         if not self._flipped:
             return False
         return any(
@@ -327,47 +331,47 @@ class DamagedFiles:
 
     @property
     def is_touched(self) -> bool:
-        """Whether anything was harmed since a node last started from the directory."""
+        """Return whether anything was damaged since the node last started from the directory."""
         return bool(
             self._unreported.is_pending or self._kept or self._flipped or self._has_damaged_tail
         )
 
     @property
     def may_refuse(self) -> bool:
-        """Whether a file is wrong that nothing else can stand in for."""
+        """Return whether a damaged file cannot be rebuilt from others."""
         return bool(self._kept)
 
     @property
     def are_intact(self) -> bool:
-        """Whether nothing lies there that a start would stumble over."""
+        """Return whether no damaged file is present that would affect a start."""
         return not self._kept and not self.is_latent
 
     def accepted(self, identity: MetaProperties, election: ElectionState) -> None:
-        """A node has started although files are wrong: it must have read the right values.
+        """Check the values that a node read although files are wrong.
 
-        One bit of a comment or of a line's end says nothing; any other one does.
+        A flipped bit in a comment or line ending has no meaning; any other one has.
 
         Raises:
-            Violation: It believed a file that is not its own.
+            Violation: The node accepted a file that is not its own.
         """
         clean = self._as_written()
         expected = ElectionFile(clean, _DIRECTORY).load()
-        # A vote floor is stored by the start itself, for what else it has found.
+        # The start itself stores a vote floor when other files require one.
         is_right = replace(election, vote_floor=None) == replace(expected, vote_floor=None)
         if not is_right or identity != load_identity(clean, DATA_DIR, node_id=self._node_id):
             raise Violation(
                 "damage-detected",
-                "it believed a wrong file",
+                "the node accepted a wrong file",
                 node=self._node_id,
                 files=list(self._kept),
             )
         self._kept.clear()
 
     def put_back(self) -> None:
-        """An operator puts refused files back as they were.
+        """Restore the refused files, as an operator does.
 
         Raises:
-            Violation: A wrong file was changed by the node that refused it.
+            Violation: The node that refused a file has changed it.
         """
         for path, kept in self._kept.items():
             if not self._lies_there(path, kept):

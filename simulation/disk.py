@@ -1,4 +1,4 @@
-"""One node's disk as the driver sees it: passes take time, and a crash may come in the middle."""
+"""One node's disk as the driver sees it: passes take time, and a crash may interrupt one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from quorum.runtime.persistence import Persistence
 
 CALLS_IN_A_PASS = 12
-"""About as many changing calls as one pass makes; a crash comes after any of them."""
+"""Approximate number of changing calls per pass; a crash comes after any of them."""
 
 
 class WriteQueue:
-    """``runtime.ports.Writer``: groups gather while a pass is under way, as in production.
+    """``runtime.ports.Writer``: groups are collected while a pass runs, as in production.
 
-    ``on_begin`` starts the clock of a pass; when that is over, ``take`` says what it contains:
-    at most ``groups_max`` groups, or with 0 all that wait when the pass begins.
+    ``on_begin`` starts the timer of a pass. When it ends, ``take`` returns the groups of the pass:
+    at most ``groups_max``, or with 0 all that were waiting when the pass began.
     """
 
     def __init__(
@@ -41,21 +41,21 @@ class WriteQueue:
         self.begin()
 
     def begin(self) -> None:
-        """Start the next pass, if there is something to write and none is under way."""
+        """Start the next pass if groups are waiting and none is running."""
         if self._waiting and not self._under_way:
             count = self._groups_max or len(self._waiting)
             self._under_way, self._waiting = self._waiting[:count], self._waiting[count:]
             self._on_begin()
 
     def take(self) -> list[WriteGroup]:
-        """The groups of the pass whose time is over."""
+        """Return the groups of the pass that is complete."""
         groups, self._under_way = self._under_way, []
         return groups
 
     def cut_off(self, fs: MemoryFileSystem, persistence: Persistence, rng: random.Random) -> bool:
-        """The process ends while a pass may be under way: carry part of it out.
+        """End the process: apply part of a running pass.
 
-        Returns whether anything was under way or waiting.
+        Returns whether a pass was running or groups were waiting.
         """
         groups = self.take()
         if groups:
@@ -68,7 +68,7 @@ class WriteQueue:
 
 
 def crash(fs: MemoryFileSystem, rng: random.Random, mode: CrashMode) -> int:
-    """Stop the machine and bring it back; how many bytes that were written are gone."""
+    """Stop the machine and restart it; return how many written bytes are lost."""
     before = fs.used_bytes()
     fs.crash(rng, mode)
     return max(0, before - fs.used_bytes())

@@ -1,7 +1,7 @@
-"""Which minima a lane is held to, and why not to all of them.
+"""Which minima apply to a lane, and the reason where they do not.
 
-The table of minima is of a hundred seeds of the usual shape and length. It is scaled by seeds and
-by events, as far as what happens grows with them.
+The table of minima is for a hundred seeds of the usual shape and length. It is scaled by seeds, and
+by events for counters that grow with them.
 """
 
 from __future__ import annotations
@@ -10,30 +10,32 @@ from simulation.minima import MINIMA
 from simulation.options import FAULT_PHASE_EVENTS, Options
 
 MINIMA_FROM_SEEDS = 50
-"""Fewer seeds than this are too few to ask that everything has happened."""
+"""With fewer seeds than this, some events may not occur at all."""
 MINIMA_FROM_EVENTS = 1_000
-"""In shorter storms what follows only after a while is not rarer in proportion: it is missing."""
+"""In shorter fault phases, slow consequences are missing rather than rarer in proportion."""
 NOT_ENFORCED = "not enforced"
 _MINIMA_SEEDS = 100
 
 
 def why_not_enforced(options: Options, seeds: int) -> str:
-    """Why a lane of so many seeds is not held to the minima; empty if it is."""
+    """Return why the minima do not apply to a lane of so many seeds; empty if they do."""
     reasons = []
     if options.voters or options.observers:
         reasons.append("only in clusters of the usual shape everything may happen")
     if seeds < MINIMA_FROM_SEEDS:
         reasons.append(f"{seeds} seeds are fewer than {MINIMA_FROM_SEEDS}")
     if options.events < MINIMA_FROM_EVENTS:
-        reasons.append(f"storms of {options.events} events are shorter than {MINIMA_FROM_EVENTS}")
+        reasons.append(
+            f"fault phases of {options.events} events are shorter than {MINIMA_FROM_EVENTS}"
+        )
     return "; ".join(reasons)
 
 
 def enforced(options: Options, seeds: int) -> dict[str, int]:
-    """The least that must have happened in so many seeds, by name.
+    """Return the required minima of a lane of so many seeds, by name.
 
-    Every storm has its length, whatever the shape; the rest is there only where
-    ``why_not_enforced`` has nothing to say.
+    The length of fault phases is always required; all others only where ``why_not_enforced`` is
+    empty.
     """
     least = {"events": options.events * seeds}
     if not why_not_enforced(options, seeds):

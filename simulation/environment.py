@@ -1,4 +1,4 @@
-"""What every part of a simulated cluster finds around it, and nothing of who else is there."""
+"""What every part of a simulated cluster shares, without the nodes themselves."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from simulation.settings import Settings
 from simulation.trace import Trace
 
 NOWHERE = -50
-"""From here down to the relays' aliases: addresses of machines that are no more."""
+"""Ids from here down to the relays' aliases are addresses of removed machines."""
 STRANGER: NodeId = 900
-"""The number of a process that is no member (``stranger``)."""
+"""The node id of a process that is not a member (``stranger``)."""
 ANONYMOUS: NodeId = -5_000
-"""The sender of a unary call, as the transport numbers them."""
+"""The sender id of a unary call, as the transport numbers them."""
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZQ"
 
 
 class Environment(ABC):
-    """One clock, one set of counters and settings, one witness, one trace.
+    """The clock, counters, settings, observer of invariants and trace of a run.
 
     The order of draws from ``root`` is part of what a seed means.
     """
@@ -61,19 +61,19 @@ class Environment(ABC):
             for each in self.voter_ids
         )
         self.bootstrap_servers = tuple(-2 - place for place in range(len(self.voter_ids)))
-        """The addresses of all initial voters, which observers and replaced disks are given."""
+        """Addresses of all initial voters: the bootstrap servers of observers and new disks."""
         self.relays = Relays({})
         self._hushed_until_us = 0
 
     def servers_of(self, node_id: NodeId) -> tuple[NodeId, ...]:
-        """The bootstrap servers that a node is given."""
+        """Return the configured bootstrap servers of a node."""
         del node_id
         return self.bootstrap_servers
 
     def node_behind(self, peer: NodeId) -> NodeId:
-        """Whom a node reaches at an address that it knows by a negative id: -2 the first voter.
+        """Return the node at an address known by a negative id; -2 is the first voter.
 
-        ``NO_NODE`` for an address of a machine that is no more.
+        ``NO_NODE`` for an address of a removed machine.
         """
         if peer <= ALIAS:
             return ALIAS - peer
@@ -84,11 +84,11 @@ class Environment(ABC):
 
     @staticmethod
     def is_foreign(peer: NodeId) -> bool:
-        """Whether it is no member: a stranger, or whoever makes a unary call."""
+        """Return whether the peer is not a member: a stranger, or the sender of a unary call."""
         return peer == STRANGER or peer <= ANONYMOUS
 
     def disk_delay(self) -> int:
-        """How long the next pass of a disk takes."""
+        """Return how long the next disk pass takes, in microseconds."""
         plan, rng = self.plan, self._disk_rng
         delay = rng.randint(plan.disk_min_us, plan.disk_max_us)
         if plan.disk_stall and not self.is_healed and rng.random() < plan.disk_stall:
@@ -97,15 +97,15 @@ class Environment(ABC):
         return delay
 
     def hush(self, for_us: int) -> None:
-        """Do no harm for a while, or until somebody is disqualified."""
+        """Suspend faults for a while, or until a node is disqualified."""
         self._hushed_until_us = self.scheduler.now_us + for_us
 
     def is_hushed(self) -> bool:
-        """Whether the fault maker has to wait."""
+        """Return whether faults are suspended."""
         return self.scheduler.now_us < self._hushed_until_us
 
     def happened(self, act: str) -> None:
-        """Count an act of harm."""
+        """Count a fault."""
         self.counts.acts[act] = self.counts.acts.get(act, 0) + 1
 
     def note(self, node_id: NodeId, kind: str, detail: str) -> None:
@@ -117,9 +117,9 @@ class Environment(ABC):
 
     @abstractmethod
     def state_of(self, node_id: NodeId) -> str:
-        """What a node is now, for the trace."""
+        """Return a node's state for the trace."""
 
 
 def directory_id_of(node_id: NodeId) -> Uuid:
-    """What a node's first disk is known by."""
+    """Return the directory id of a node's first disk."""
     return bytes([128 + node_id]) * 16

@@ -1,4 +1,4 @@
-"""One run of one seed: a fault phase in which safety is checked at every step, then healing."""
+"""One run of one seed: a fault phase with checks after every step, then the healing phase."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ FAULT_PHASE_MAX_US = 600_000_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to. ``violation`` is None for a clean one."""
+    """The result of a run. ``violation`` is None for a clean one."""
 
     seed: int
     options: Options
     counts: Counts
     trace_hash: str
     virtual_us: int
-    """How much simulated time passed."""
+    """Simulated duration of the run."""
     healed_us: int
-    """How much of it passed from the end of all faults until everything had come right."""
+    """Simulated time from the end of all faults until every check of healing passed."""
     progress_percent: int
-    """Part of the time allowed that a majority alone took for progress; 0 where all were there."""
+    """Part of the allowed time that the survivors took for progress; 0 without survivors."""
     violation: Violation | None
     last_lines: tuple[str, ...]
 
     @property
     def replay_command(self) -> str:
-        """The line that shows every event of this run again."""
+        """Return the command that prints every event of this run."""
         return f"quorate sim replay {self.seed}{self.options.arguments()} --trace"
 
     def report(self) -> str:
-        """Everything needed to see and repeat a failure."""
+        """Return everything needed to see and repeat a failure."""
         return "\n".join(
             (
                 f"seed {self.seed}: {self.violation}",
@@ -62,8 +62,8 @@ def run(
 ) -> Outcome:
     """Run a seed: faults for ``options.events`` events, then healing.
 
-    Without a trace nothing else differs; a seed that fails is then run again with one. What
-    escapes from the simulator itself is a failure of the seed as well (``sim-intact``).
+    The trace changes nothing else: a seed that fails is run again with one. An exception from the
+    simulator itself is a failure of the seed as well (``sim-intact``).
     """
     trace = Trace(on_line, is_kept=is_traced)
     cluster = Cluster(seed, trace, options)
@@ -81,7 +81,7 @@ def run(
     except Violation as found:
         violation = found
     except Exception as error:
-        # A lane must not end with it, and must name the seed.
+        # The lane must go on and report the seed.
         lines = "".join(traceback.format_exception(error))
         violation = Violation("sim-intact", "the simulator itself failed", error=lines)
     if violation is not None and not is_traced:
@@ -102,7 +102,7 @@ def run(
 
 
 def _count_relays(cluster: Cluster) -> None:
-    """What only the onlookers have counted."""
+    """Add the counters that only the invariants keep."""
     for each in cluster.run_observer.invariants:
         if isinstance(each, RelayPaths):
             cluster.counts.relay_answers = each.answers

@@ -1,7 +1,7 @@
-"""Damage to two or three files of one disk at once, while its node is down.
+"""Damage two or three files of one disk at once, while its node is down.
 
-One file alone is mended from the others. So whatever a replica knows of its log in one place only
-is lost with a second file: this finds it without being told where to look.
+A node rebuilds a single damaged file from the others. State that is stored in one place only is
+lost with a second file; this finds such state without a list of it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from snapshot.naming import file_name, parse_name
 _GRAVE_SHARE = 0.6
 _TAIL_SHARE = 0.7
 _TAIL_BYTES = 1000
-"""So much of a segment's end is about what a second of writing appends."""
+"""About as many bytes of a segment's end as one second of writing appends."""
 _SWAP_SHARE = 0.1
 _MANNERS = ("delete", "zero", "flip", "truncate", "foreign")
 _MANNERS_OF_MARKS = ("delete", "zero")
-"""Beside a second damaged mark and a cut segment: part of a mark may pass for an older one."""
+"""Used beside a second damaged mark and a cut segment: part of a mark may pass for an older one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,11 @@ class _File:
     kind: str
     content: bytes
     below: int
-    """Power failed: what lies above was written in the second that nothing vouches for (ADR 26).
-    It must stay, and only damage below it can be told from a torn tail."""
+    """Only bytes below this may be damaged.
+
+    After a power failure the last second of writes is above the mark (ADR 26), and only damage
+    below the mark can be told from a torn tail.
+    """
 
 
 def damage_files(
@@ -44,9 +47,9 @@ def damage_files(
     rng: random.Random,
     others: list[MemoryFileSystem],
 ) -> list[Change]:
-    """Damage two or three files, each in its own manner, or swap two; empty where there are none.
+    """Damage two or three files in different ways, or swap two; empty where there are none.
 
-    ``others`` are disks whose files may lie here under the right names.
+    ``others`` are disks whose files may be placed here under the same names.
     """
     count = rng.choice((2, 2, 2, 3))
     found = [each for path, kind in files.files() if (each := _file(files, fs, path, kind))]
@@ -71,7 +74,7 @@ def damage_files(
 def misname_checkpoint(
     files: DamagedFiles, fs: MemoryFileSystem, rng: random.Random
 ) -> Change | None:
-    """Copy the newest checkpoint under the name of a later position in the log of its disk.
+    """Copy the newest checkpoint under the name of a later position in the same log.
 
     None where there is no checkpoint, or no later position in the newest segment.
     """
@@ -97,20 +100,20 @@ def _file(files: DamagedFiles, fs: MemoryFileSystem, path: Path, kind: str) -> _
     content = fs.read_bytes(path)
     below = len(content)
     if kind == "log" and path == files.newest() and not files.keeps_mark:
-        # Power failed: above the mark that was synced nothing tells damage from a torn tail.
+        # After a power failure, damage above the synced mark cannot be told from a torn tail.
         below = files.marked_bytes(path)
     return _File(path, kind, content, below) if below else None
 
 
 def _some(files: DamagedFiles, found: list[_File], rng: random.Random) -> _File:
-    """One of them; more often the newest segment or a file that says how far the log was."""
+    """Choose one; prefer the newest segment and files that record the end of the log."""
     newest = files.newest()
     grave = [each for each in found if each.path == newest or each.kind in WATERMARK_NAMES]
     return rng.choice(grave if grave and rng.random() < _GRAVE_SHARE else found)
 
 
 def _may_swap(first: _File, second: _File) -> bool:
-    # A checkpoint's name stands for its content, and the two marks say the same.
+    # A checkpoint's name determines its content, and the two marks are equal.
     kinds = {first.kind, second.kind}
     is_whole = all(each.below == len(each.content) for each in (first, second))
     return is_whole and kinds != {"checkpoint"} and not kinds <= set(WATERMARK_NAMES)
@@ -119,10 +122,10 @@ def _may_swap(first: _File, second: _File) -> bool:
 def _sources(
     file: _File, files: DamagedFiles, others: list[MemoryFileSystem]
 ) -> list[MemoryFileSystem]:
-    """Those whose file of that name may take its place.
+    """Return the files of that name that may take its place.
 
-    Not an earlier election state of this disk, which lies there since another swap: beside a
-    damaged mark that is a vote forgotten, which no single disk can tell.
+    An earlier election state of this disk, left by another swap, is excluded: beside a damaged mark
+    the disk has forgotten a vote, which no single disk can detect.
     """
     found = [each for each in others if each.exists(file.path)]
     if file.kind != QUORUM_STATE_NAME:
@@ -133,7 +136,7 @@ def _sources(
 def _damaged(
     file: _File, rng: random.Random, sources: list[MemoryFileSystem], *, is_third: bool
 ) -> bytes | None:
-    """The file's new content; None: it is gone."""
+    """Return the new content of the file; None removes it."""
     content = file.content
     is_mark = is_third and file.kind in WATERMARK_NAMES
     manner = rng.choice(_MANNERS_OF_MARKS if is_mark else _MANNERS)

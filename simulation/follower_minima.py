@@ -1,4 +1,4 @@
-"""The least of what those do who follow the log: watchers and consumers, relays in some runs.
+"""Minima of clients and nodes that follow the log: watchers, consumers, and relays in some runs.
 
 As in ``minima``: per hundred seeds, half of what was seen, less of what is rare.
 """
@@ -17,7 +17,7 @@ WATCHED: Mapping[str, int] = {
     "log_lookups": 25,
     "log_resets": 6,
 }
-"""In every profile: watchers and consumers do the same whatever goes wrong."""
+"""Apply to every profile: watchers and consumers behave alike under all faults."""
 
 RELAYS: Mapping[str, int] = {
     **WATCHED,
@@ -37,7 +37,7 @@ RELAYS: Mapping[str, int] = {
     "move-observer": 110,
     "pause-relay": 91,
 }
-"""The profile that is about them."""
+"""For the profile of relay faults."""
 
 RELAYS_AMONG_OTHERS: Mapping[str, int] = {
     "relay_answers": 470,
@@ -48,4 +48,4 @@ RELAYS_AMONG_OTHERS: Mapping[str, int] = {
     "move-observer": 5,
     "pause-relay": 5,
 }
-"""Where a few of many runs have them."""
+"""For profiles in which few runs have relays."""

@@ -1,8 +1,8 @@
-"""Giving a stopped node's log a history of its own, which no check of one disk can find.
+"""Give the log of a stopped node a history of its own, which no check of one disk can detect.
 
-One batch gets other bytes with right checksums, and every digest stored beside the log agrees.
-The records stay what they are, so images do not differ. For tests of divergences, on simulated and
-on real disks.
+One batch gets other bytes with valid checksums, and every digest stored beside the log matches. The
+records stay the same, so images do not differ. For tests of divergences, on simulated and on real
+disks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SEQUENCE_AT = 53
 
 
 def forge_batch(fs: FileSystem, directory: Path, offset: int) -> tuple[bytes, bytes] | None:
-    """Change the batch that holds ``offset``, and with it every digest from there on.
+    """Change the batch that contains ``offset``, and every digest from there on.
 
     Returns:
-        The forged and the original batch; None when the log does not hold that offset.
+        The forged and the original batch; None when the log does not contain that offset.
     """
     watermarks = HighWatermarkFile(fs, directory)
     forged: tuple[bytes, bytes] | None = None
@@ -57,7 +57,7 @@ def forge_batch(fs: FileSystem, directory: Path, offset: int) -> tuple[bytes, by
 
 
 def _whole_batches(data: bytes) -> list[BatchHeader]:
-    """The batches before a torn tail, which the next start cuts off."""
+    """Return the batches before a torn tail, which the next start cuts off."""
     try:
         return scan_batches(data)
     except CorruptBatchError as torn:
@@ -67,7 +67,7 @@ def _whole_batches(data: bytes) -> list[BatchHeader]:
 def _change(data: bytearray, header: BatchHeader) -> tuple[bytes, bytes]:
     start, end = header.position, header.end_position
     original = bytes(data[start:end])
-    # A sequence number that belongs to no producer says nothing to anybody.
+    # Nothing reads the sequence number of a batch without a producer.
     data[start + _SEQUENCE_AT] ^= 1
     crc = crc32c(bytes(data[start + CRC_START : end]))
     data[start + _CRC_AT : start + _CRC_AT + 4] = crc.to_bytes(4, "big")

@@ -1,9 +1,9 @@
-"""Copies of real messages with something in them that every receiver must refuse or ignore.
+"""Copies of real messages, changed so that every receiver must refuse or ignore them.
 
-Not lies: nobody here claims an offset, a vote or an epoch that could be true. What is changed is
-what docs/reference/handlers.md has a receiver check: another cluster, numbers that mean nothing,
-epochs long gone or still to come, another addressee, answers to questions never asked, and
-bytes that their checksum denies.
+None of them is a plausible lie: no copy claims an offset, a vote or an epoch that could be true.
+The changes are those that docs/reference/handlers.md has a receiver check: another cluster,
+meaningless numbers, epochs of the far past or future, another addressee, answers without a request,
+and bytes that do not match their checksum.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from quorum.core.messages.vote_messages import VoteRequest
 from quorum.types import OffsetAndEpoch, ReplicaKey
 
 _NO_EPOCH_OF_OURS = (1 << 31) - 1
-"""Beyond the last epoch; the two before it are out of reach of any history."""
+"""Beyond the last epoch; no history reaches the two epochs before it."""
 _NEVER_DRAWN = 1 << 50
-"""Added to a request id: requests are numbered from 40 random bits on."""
+"""Added to a request id: request ids start from 40 random bits."""
 
 
 def _of_another_cluster(message: Any, _: random.Random) -> Any:
@@ -60,7 +60,7 @@ def _long_gone(message: Any, _: random.Random) -> Any:
 
 
 def _to_come(message: Any, rng: random.Random) -> Any:
-    """A Fetch of a later epoch does not depose a leader; no answer may have these epochs."""
+    """A Fetch of a later epoch does not depose a leader; no answer may have such an epoch."""
     if isinstance(message, FetchRequest | FetchSnapshotRequest) or not isinstance(message, Request):
         return replace(message, epoch=_NO_EPOCH_OF_OURS - rng.randrange(3))
     return None
@@ -104,7 +104,7 @@ KINDS: dict[str, Callable[[Any, random.Random], Any]] = {
 
 
 def garbled(message: Message, rng: random.Random) -> tuple[str, Message] | None:
-    """What kind of garbage, and the copy; None where the kind drawn does not fit the message."""
+    """Return the kind of change and the copy; None where that kind does not fit the message."""
     name = rng.choice(list(KINDS))
     made: Message | None = KINDS[name](message, rng)
     return None if made is None else (name, made)

@@ -1,17 +1,17 @@
-"""The healing phase of a run: faults have ended, and everything must come right in time.
+"""The healing phase of a run: faults have ended, and the cluster must recover within bounds.
 
-Half of the runs heal in two steps (``survivors``): the fault phase ends with a minority down or cut
-off, and the others alone must do all that follows. Only then the minority comes back, and the whole
-cluster must do it again.
+Half of the runs heal in two steps (``survivors``). The fault phase ends with a minority down or cut
+off, and the other nodes must pass the checks below without it. Then the minority comes back, and
+the whole cluster must pass them again.
 
 1. *Progress.* There is a leader, a fresh write is acknowledged, and a linearizable read sees it.
-   Who goes on without a minority has ``progress_bound_ms`` for that.
-2. *All right.* Within ``HEALING_MAX_US`` every client knows what became of its commands, every node
-   is level with the leader, every watcher was handed everything, every consumer has read the log,
-   images are equal, and every acknowledged write is there once.
-3. *Stability.* From then on, with nobody writing, leader and epoch stay as they are.
+   Survivors without a minority have ``progress_bound_ms`` for that.
+2. *Convergence.* Within ``HEALING_MAX_US`` every client knows the outcome of its commands, every
+   node has the leader's log, every watcher has received every change, every consumer has read the
+   log, images are equal, and every acknowledged write is in the log once.
+3. *Stability.* From then on, without writes, leader and epoch do not change.
 
-Nodes read their files again meanwhile, as they do in the background, where something has rotted.
+Meanwhile nodes with corrupt files scrub them, as they do in the background.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from statemachine.dump import state_digest
 
 HEALING_MAX_US = 30_000_000
 ELECTION_ROUNDS = 6
-"""So many rounds of an election that fails, each of two election timeouts, are allowed."""
+"""Failed election rounds that are allowed, each of two election timeouts."""
 _SLICE_US = 10_000
 
 
 def progress_bound_ms(config: QuorumConfig) -> int:
-    """How long a majority that is up and in touch may take until it serves writes and reads again.
+    """Return how long a connected majority may take until it serves writes and reads again, in ms.
 
-    Twice the fetch timeout, until followers and a leader without a majority have given up (at
-    most 1.5 times it, and a quarter for who stood still); then ``ELECTION_ROUNDS``; then the
-    request timeout, for a Fetch that went to a node which is gone.
+    Twice the fetch timeout, until followers and a leader without a majority have given up (at most
+    1.5 times it, plus a quarter for a process that was paused); then ``ELECTION_ROUNDS``; then the
+    request timeout, for a Fetch that was sent to a dead node.
     """
     return (
         2 * config.fetch_timeout_ms
@@ -51,13 +51,13 @@ def progress_bound_ms(config: QuorumConfig) -> int:
 
 
 def heal_and_check(cluster: Cluster, ending: Ending) -> int:
-    """End all faults, in one step or in two, and check what must come of it.
+    """End all faults, in one step or in two, and check that the cluster recovers.
 
-    Returns the part of the time allowed that the survivors took for progress, in percent; 0 where
+    Returns the part of the allowed time that the survivors took for progress, in percent; 0 where
     everything healed in one step.
 
     Raises:
-        Violation: It does not.
+        Violation: The cluster did not recover in time, or not correctly.
     """
     members = list(cluster.members.values())
     away = leave_minority(cluster, ending.rng) if ending.leaves_minority else []
@@ -71,7 +71,7 @@ def heal_and_check(cluster: Cluster, ending: Ending) -> int:
 
 
 class HealingPhase:
-    """What ``members`` must do, which reach each other and run, or are about to."""
+    """The checks for ``members``, which can reach each other and run or are about to."""
 
     def __init__(self, cluster: Cluster, members: Collection[Member]) -> None:
         self._cluster = cluster
@@ -79,19 +79,19 @@ class HealingPhase:
         self._began_us = cluster.scheduler.now_us
         self._bound_us = 1_000 * progress_bound_ms(cluster.settings.quorum)
         is_whole = len(members) == len(cluster.members)
-        # With all nodes back, some may have to repair what nobody else has.
+        # With all nodes back, some may have to download what they lost, which takes longer.
         self._limit_us = HEALING_MAX_US if is_whole else self._bound_us
         self._answers: list[Answer] = []
         self._reads: list[int | None] = []
         self._asked: tuple[Member, int] | None = None
-        """Whom the fresh write was sent to, and which of its lives."""
+        """The node that received the fresh write, and its incarnation then."""
 
     def run(self) -> int:
-        """Go through the three parts; the percentage of the time allowed that progress took."""
+        """Run the three checks; return the percentage of the allowed time that progress took."""
         taken_us = self._make_progress()
-        self._come_right()
+        self._converge()
         check_end(self._cluster, self._members)
-        self._stay()
+        self._check_stability()
         return 100 * taken_us // self._bound_us
 
     # ------------------------------------------------------------------ progress
@@ -111,7 +111,7 @@ class HealingPhase:
         return self._fail("no progress in time")
 
     def _pass(self) -> None:
-        """Let some time go by."""
+        """Advance the simulation by one step of time."""
         scheduler = self._cluster.scheduler
         slice_end = scheduler.now_us + _SLICE_US
         while scheduler.now_us < slice_end:
@@ -126,7 +126,7 @@ class HealingPhase:
         return None
 
     def _is_under_way(self) -> bool:
-        """Whether the fresh write was sent to a process that may still answer."""
+        """Return whether the process that received the fresh write may still answer."""
         return self._asked is not None and self._asked[0].incarnation == self._asked[1]
 
     def _ask(self) -> None:
@@ -151,16 +151,16 @@ class HealingPhase:
                 "fresh read", lambda replica: replica.controller.confirm_read(self._reads.append)
             )
 
-    # ------------------------------------------------------------------ all right
+    # ------------------------------------------------------------------ convergence
 
-    def _come_right(self) -> None:
+    def _converge(self) -> None:
         cluster = self._cluster
         cluster.clients.stop()
         while cluster.scheduler.now_us < self._began_us + HEALING_MAX_US:
             if cluster.clients.are_settled() and self._is_level():
                 return
             self._pass()
-        self._fail("the cluster did not come right")
+        self._fail("the cluster did not converge")
 
     def _is_level(self) -> bool:
         ends = set()
@@ -190,27 +190,27 @@ class HealingPhase:
 
     # ------------------------------------------------------------------ stability
 
-    def _stay(self) -> None:
-        """For as long as a leader bears silence nobody asks for anything: leader and epoch stay."""
+    def _check_stability(self) -> None:
+        """Check that leader and epoch stay the same for as long as a leader tolerates silence."""
         cluster = self._cluster
         end_us = cluster.scheduler.now_us + 1_000 * cluster.settings.quorum.check_quorum_ms
-        lives, before = self._lives(), self._led_by()
+        incarnations, before = self._incarnations(), self._leaders()
         while cluster.scheduler.now_us < end_us:
             self._pass()
-        # Who found corruption in its own files has started anew.
-        if lives == self._lives() and before != self._led_by():
+        # A node that found corruption in its own files has restarted.
+        if incarnations == self._incarnations() and before != self._leaders():
             raise Violation(
                 "stable-leader",
                 "leader or epoch changed although nothing went wrong",
                 before=before,
-                after=self._led_by(),
+                after=self._leaders(),
             )
 
-    def _lives(self) -> list[int]:
+    def _incarnations(self) -> list[int]:
         return [each.incarnation for each in self._members]
 
-    def _led_by(self) -> dict[NodeId, tuple[Epoch, NodeId]]:
-        """Epoch and leader as every node knows them."""
+    def _leaders(self) -> dict[NodeId, tuple[Epoch, NodeId]]:
+        """Return the epoch and the leader known to each node."""
         return {
             each.id: (each.replica.node.epoch, each.replica.node.leader_id)
             for each in self._members
@@ -226,7 +226,7 @@ def _check_read(written: int, read: int | None) -> None:
 
 
 def check_end(cluster: Cluster, members: Collection[Member]) -> None:
-    """One leader, equal images, and every acknowledged write where it was acknowledged."""
+    """Check one leader, equal images, and every acknowledged write at its acknowledged offset."""
     leaders = [
         each.id for each in members if each.replica is not None and each.replica.node.is_leader
     ]
@@ -236,13 +236,15 @@ def check_end(cluster: Cluster, members: Collection[Member]) -> None:
         state_digest(each.replica.controller.image) for each in members if each.replica is not None
     }
     if len(digests) != 1:
-        raise Violation("equal-images", "images differ when all is level", nodes=len(members))
+        raise Violation(
+            "equal-images", "images differ although all logs are equal", nodes=len(members)
+        )
     committed = cluster.run_observer.sequences
     for key, offset in cluster.clients.acknowledged().items():
         if committed.get(key) != offset:
             raise Violation(
                 "acknowledged-survives",
-                "an acknowledged write is not there",
+                "an acknowledged write is missing",
                 command=key,
                 acknowledged=offset,
                 found=committed.get(key),

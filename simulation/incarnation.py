@@ -1,4 +1,4 @@
-"""One life of a node: a process with the production ``Replica`` in it, from start to end."""
+"""One incarnation of a node: a process run with the production ``Replica``, from start to end."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from simulation.clocks import DriftingClock
 from simulation.disk import WriteQueue
 from simulation.environment import Environment
 from simulation.harness.executor import InlineExecutor
-from simulation.heard import heard
 from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.violation import Violation
 from simulation.memory_filesystem import PowerLost
 from simulation.node_disk import NodeDisk
+from simulation.reported_events import count_event
 from simulation.seeded_random import SeededRandom
 from simulation.trace import describe
 from snapshot.writer import CheckpointInfo
 
 _LOOK_US = 20_000
-"""How often it is looked whether a hung disk goes on."""
+"""Interval at which a hung disk is checked for recovery."""
 
 
 class Links(Protocol):
-    """What carries a node's messages."""
+    """Carries a node's messages."""
 
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        """Take a message; it arrives, or does not."""
+        """Send a message, which may get lost."""
 
     def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
-        """Where a node looks for others from now on."""
+        """Set the addresses at which a node looks for others from now on."""
 
     def door_closed(self, node_id: NodeId) -> None:
-        """The process of a node died on a machine that lives."""
+        """Note that a node's process died on a machine that still runs."""
 
 
 class Machine(Protocol):
@@ -59,11 +59,11 @@ class Machine(Protocol):
     lacks: frozenset[int]
 
     def stop_for(self, reason: str) -> None:
-        """The process ended itself, or its machine did."""
+        """Note that the process ended itself, or that its machine stopped."""
 
 
 class Incarnation(ReplicaHost):
-    """Every entry point ends with a look by the witness; after ``end`` none does anything."""
+    """After every entry point the observer checks the replica; after ``end`` calls do nothing."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Incarnation(ReplicaHost):
     ) -> None:
         self.is_over = False
         self.is_stopping = False
-        """Whether it was told to go and has not gone yet: it does not stand any more."""
+        """Whether it is shutting down: it campaigns no more."""
         self._member = member
         self._id = member.id
         self._cluster = cluster
@@ -96,7 +96,7 @@ class Incarnation(ReplicaHost):
             cluster.plan.disk_groups,
         )
         self._persistence = Replica.persistence_of(stores)
-        # A voter's own records name its peers; one that has lost them is told by its operator.
+        # A voter's own records name its peers; one that has lost them gets them from its operator.
         is_voter = member.id in cluster.voter_ids and not member.disk.is_wiped
         knows_peers = is_voter and bool(stores.state.voters)
         controller = ControllerConfig(
@@ -116,9 +116,9 @@ class Incarnation(ReplicaHost):
         self.replica = Replica(stores, self, config)
 
     def end(self, rng: random.Random | None = None) -> bool:
-        """The process is gone; with ``rng``, part of what its disk was doing is still done.
+        """End the process; with ``rng``, apply part of a running disk pass.
 
-        Returns whether anything was under way or waiting.
+        Returns whether a pass was running or groups were waiting.
         """
         self.is_over = True
         if rng is None:
@@ -128,7 +128,7 @@ class Incarnation(ReplicaHost):
     # ------------------------------------------------------------------ entry points
 
     def enter(self, call: Callable[..., object], *arguments: object) -> None:
-        """Call into the replica; whatever happens, look at it afterwards."""
+        """Call into the replica, then run the checks whatever happens."""
         member = self._member
         try:
             call(*arguments)
@@ -160,15 +160,14 @@ class Incarnation(ReplicaHost):
         has_rotted = (
             run_observer.is_chain_damaged or run_observer.nodes[self._id].damaged_at is not None
         )
-        # Records that corruption below a running node are found when it reads them, to apply or to
-        # serve.
+        # A running node finds corrupt records when it reads them, to apply or to serve them.
         is_expected = self._disk.is_suspect or self._disk.files.is_latent
         if isinstance(error, LogQuarantinedError):
             is_expected = has_rotted
         if not is_expected or not isinstance(error, StorageError):
             raise Violation(
                 "no-crash",
-                "the disk was intact and yet it failed",
+                "storage failed although the disk was intact",
                 node=self._id,
                 error=repr(error),
             ) from error
@@ -188,15 +187,15 @@ class Incarnation(ReplicaHost):
         if cluster.trace.is_kept:
             cluster.note(self._id, "deliver", describe(sender, message))
 
-    def notify(self, fact: LocalEvent) -> None:
-        """A local fact."""
-        if isinstance(fact, ShutDown):
+    def notify(self, event: LocalEvent) -> None:
+        """Deliver a local event."""
+        if isinstance(event, ShutDown):
             self.is_stopping = True
-        self.enter(self.replica.on_local_event, fact)
-        self._cluster.note(self._id, "on_local_event", type(fact).__name__)
+        self.enter(self.replica.on_local_event, event)
+        self._cluster.note(self._id, "on_local_event", type(event).__name__)
 
     def serve(self, detail: str, call: Callable[[Replica], None]) -> None:
-        """A client's step at this node's controller; one that is paused takes it later."""
+        """Run a client's request at this node's controller; a paused node runs it later."""
         if self.is_over or self._is_paused(self.serve, detail, call):
             return
         self._cluster.counts.events += 1
@@ -208,19 +207,19 @@ class Incarnation(ReplicaHost):
         self.replica.turn()
 
     def checkpoint(self) -> None:
-        """An operator asks for a checkpoint now."""
+        """Request a checkpoint, as an operator does."""
         self.enter(self._work, self.replica.checkpoints.write_now)
         self._cluster.note(self._id, "checkpoint", "asked for")
 
     def scrub(self) -> None:
-        """Read and prove all files, as a node does in the background, and act on what is found."""
+        """Read and verify all files, as the node does in the background, and act on findings."""
         for finding in scrub(self._disk.fs, target_of(self.replica)):
             if not self.is_over:
                 self.enter(self._work, lambda found=finding: act_on(self.replica, found))
                 self._cluster.note(self._id, "scrub", finding.cause)
 
     def wake(self) -> None:
-        """Its clock was changed: find out anew when the next timer ends."""
+        """Compute the next deadline again: the node's clock was changed."""
         if self.is_over or self._is_paused(self.wake):
             return
         self._armed_us = None
@@ -265,7 +264,7 @@ class Incarnation(ReplicaHost):
         done = self._persistence.execute(groups)
         self._run_observer.persisted(self._id, groups)
         if self._id in self._run_observer.forged:
-            # It was fetched, and may be quarantined as where it came from.
+            # It was fetched; it may be quarantined, as the disk it came from.
             self._disk.has_lost_its_vote = True
         self.replica.write_done(done)
 
@@ -282,7 +281,7 @@ class Incarnation(ReplicaHost):
         call()
         self.replica.turn()
 
-    # ------------------------------------------------------------------ what the replica needs
+    # ------------------------------------------------------------------ ports of the replica
 
     def send(self, to: NodeId, message: Message) -> None:
         if self._cluster.is_foreign(to):
@@ -293,7 +292,7 @@ class Incarnation(ReplicaHost):
         self._network.send(self._id, to, message)
 
     def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
-        """Addresses matter only where somebody names a false one."""
+        """Use hints only: other addresses matter only where a message forges one."""
         self._network.found_at(self._id, addresses)
 
     def on_deadline(self, deadline_ms: int) -> None:
@@ -314,7 +313,7 @@ class Incarnation(ReplicaHost):
 
     def on_fault(self, message: str) -> None:
         if self._member.lacks:
-            # What stops replay in an older release; ``leader-replays`` looks at what follows.
+            # An older release stops replay; the invariant ``leader-replays`` checks what follows.
             self._cluster.note(self._id, "replay stopped", message)
             self._cluster.happened("replay-stopped")
             return
@@ -325,4 +324,4 @@ class Incarnation(ReplicaHost):
         self._run_observer.checkpointed(self._id, info.snapshot_id)
 
     def on_event(self, event: Event) -> None:
-        heard(self._cluster, self._id, self._disk, event)
+        count_event(self._cluster, self._id, self._disk, event)

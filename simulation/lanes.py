@@ -1,7 +1,7 @@
-"""Lanes: many seeds at once, and the least that must have happened in them.
+"""Lanes: many seeds at once, and the minima of what must happen in them.
 
-A run in which nothing happened proves nothing: a lane fails when the faults it was made for did
-not occur often enough.
+A run in which nothing happened proves nothing. A lane fails when the faults it was made for did not
+occur often enough.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from simulation.episode import run
 from simulation.options import Options
 
 _AHEAD = 4
-"""Seeds handed out per process before the first of them is done."""
+"""Seeds queued per process ahead of the results."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """What one seed came to, small enough to travel between processes."""
+    """The result of one seed, small enough to send between processes."""
 
     seed: int
     counts: Counts
     virtual_us: int
     healed_us: int
     cpu_s: float
-    """Processor time it took."""
+    """Processor time of the run."""
     progress_percent: int = 0
     """See ``Outcome``."""
     failure: str = ""
@@ -42,7 +42,7 @@ class SeedResult:
 
 @dataclass(slots=True)
 class LaneReport:
-    """What the seeds of a lane came to."""
+    """The sum of the results of a lane."""
 
     options: Options
     seeds: int = 0
@@ -52,10 +52,10 @@ class LaneReport:
     healed_us_max: int = 0
     progress_percent_max: int = 0
     failures: list[tuple[int, str]] = field(default_factory=list)
-    """(seed, report), in the order of seeds when ``run_lane`` returns."""
+    """Pairs of seed and report, in the order of seeds when ``run_lane`` returns."""
 
     def add(self, result: SeedResult) -> None:
-        """Count one seed in."""
+        """Add the result of one seed."""
         self.seeds += 1
         self.counts.add(result.counts)
         self.cpu_s += result.cpu_s
@@ -67,14 +67,14 @@ class LaneReport:
 
     @property
     def rate(self) -> int:
-        """Events per second of processor time, so per core whatever else is running."""
+        """Return events per second of processor time, so per core under any other load."""
         return round(self.counts.events / self.cpu_s) if self.cpu_s else 0
 
     def shortfalls(self) -> list[str]:
-        """What happened less often than it must, one sentence each.
+        """Return one sentence for each counter that is below its minimum.
 
-        Of a lane that is not held to the minima (see ``enforcement``) only the length of storms;
-        a lane without a seed shows nothing.
+        Where the minima do not apply (see ``enforcement``) only the length of fault phases is
+        checked. A lane without a seed proves nothing and has a shortfall.
         """
         if not self.seeds:
             return ["no seed was run"]
@@ -87,9 +87,9 @@ class LaneReport:
 
 
 def run_seed(seed: int, options: Options) -> SeedResult:
-    """Run one seed without a word."""
+    """Run one seed without printing."""
     began_s = time.process_time()
-    # A run is short and leaves nothing behind: looking for cycles in it again and again is waste.
+    # A run is short, so collecting reference cycles during it is wasted time.
     gc.disable()
     try:
         outcome = run(seed, options, is_traced=False)
@@ -115,8 +115,8 @@ def run_lane(
 ) -> LaneReport:
     """Run the seeds, ``jobs`` at a time (0: one per processor).
 
-    ``on_result`` hears of each seed as it ends, in no particular order. Seeds are taken from the
-    iterable only as processes become free, so it may be endless and stop when time is up.
+    ``on_result`` is called for each seed as it ends, in no particular order. Seeds are taken from
+    the iterable only as processes become free, so it may be endless and stop when time is up.
     """
     options = options if options is not None else Options()
     report = LaneReport(options)

@@ -1,4 +1,4 @@
-"""All clients of one kind that read the log of a cluster, whatever they read it by."""
+"""A group of clients of one kind that read the log of a cluster."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from simulation.population import Population
 
 
 class LogReader(Protocol):
-    """A client that reads on and on."""
+    """A client that reads continuously."""
 
     offset: int
-    """It has read everything below; -1 for nothing yet."""
+    """End of what it has read; -1 for nothing yet."""
 
 
 class LogReaders:
-    """Readers that begin one after the other.
+    """Readers that start one after the other.
 
     Args:
-        readers: each with what makes it begin.
-        apart_us: the time from one beginning to the next.
+        readers: Each reader with the call that starts it.
+        apart_us: Time from one start to the next.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class LogReaders:
         self._apart_us = apart_us
 
     def start(self) -> None:
-        """Let every reader ask somebody."""
+        """Start every reader."""
         for number, begin in enumerate(self._readers.values()):
             self._cluster.scheduler.after(self._apart_us * (number + 1), begin)
 
     def offsets(self) -> list[int]:
-        """What each of them has read everything below of; -1 for nothing yet."""
+        """Return the end of what each reader has read; -1 for nothing yet."""
         return [each.offset for each in self._readers]
 
     def have(self, end_offset: int) -> bool:
-        """Whether everybody has read everything below ``end_offset``."""
+        """Return whether every reader has read everything below ``end_offset``."""
         return all(each.offset == end_offset for each in self._readers)

@@ -1,4 +1,7 @@
-"""One node of a simulated cluster over all its lives: its disk lives on, its process does not."""
+"""One node of a simulated cluster across its incarnations.
+
+The disk stays, processes come and go.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from simulation.node_disk import NodeDisk
 
 
 class Member:
-    """A node. What comes to it while its process is down finds nobody."""
+    """A node. Messages to it while its process is down are lost."""
 
     def __init__(
         self,
@@ -31,10 +34,10 @@ class Member:
     ) -> None:
         node_id = self.id = key.id
         self.incarnation = 0
-        """Number of its present life, and of every attempt to begin or end one."""
+        """Number of the present incarnation; every attempt to start or stop one counts."""
         self.replica: Replica | None = None
         self.is_refusing = False
-        """While down: whether connecting is refused, rather than unanswered."""
+        """While down: whether connections are refused rather than unanswered."""
         self.run_observer = cluster.run_observer
         self.network = network
         self._cluster = cluster
@@ -49,11 +52,11 @@ class Member:
         )
         self.disk.format(key.directory_id, voters)
         self.key = key
-        """Who its disk says it is."""
+        """The identity on its disk."""
         self.lacks: frozenset[int] = frozenset()
-        """Record types, by API key, that the release it is started with does not know."""
+        """API keys of record types that its present release does not know."""
         self.asks_other_codec = False
-        """Whether its configuration names the codec that its directory is not in."""
+        """Whether its configuration names a codec other than its directory's."""
         self.paused_until_us = 0
         self._process: Incarnation | None = None
 
@@ -64,11 +67,11 @@ class Member:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether its process was told to go and has not gone yet: it does not stand any more."""
+        """Return whether its process is shutting down: it campaigns no more."""
         return self._process is not None and self._process.is_stopping
 
     def state(self) -> str:
-        """What it is now, for the trace."""
+        """Return its state for the trace."""
         if self.replica is None:
             return "down"
         node = self.replica.node
@@ -77,7 +80,7 @@ class Member:
             f"{node.log_start.offset}..{node.high_watermark}..{node.log_end_offset}"
         )
 
-    # ------------------------------------------------------------------ lives
+    # ------------------------------------------------------------------ incarnations
 
     def boot(self) -> None:
         """Open the directory and start, as a process would."""
@@ -127,7 +130,7 @@ class Member:
             self.network.door_closed(self.id)
 
     def stop_for(self, reason: str) -> None:
-        """The process ended itself, or its machine did; it comes back after a while."""
+        """Note that the process ended itself, or its machine stopped; it restarts after a while."""
         process = self._process
         if process is None:
             return
@@ -152,7 +155,7 @@ class Member:
         cluster.note(self.id, "crash", f"{name} lost={lost}")
 
     def stay_down(self) -> None:
-        """Whatever was to start it again does not; ``boot`` does."""
+        """Cancel the planned restart; ``boot`` starts it again."""
         self.incarnation += 1
 
     def _restart(self, incarnation: int) -> None:
@@ -160,43 +163,43 @@ class Member:
             self.boot()
 
     def pause(self, for_us: int) -> None:
-        """The process gets no processor time for a while."""
+        """Stop the process for a while without ending it."""
         self.paused_until_us = self._cluster.scheduler.now_us + for_us
         self._cluster.note(self.id, "pause", f"{for_us}us")
 
     def wipe(self, directory_id: Uuid) -> None:
-        """While it is down, a new disk takes the place of its own. The witness has to be told."""
+        """Replace the disk of a stopped node by a new one. The caller informs the observer."""
         self.disk.wipe(directory_id)
         self.key = ReplicaKey(self.id, directory_id)
 
-    # ------------------------------------------------------------------ for whoever is there
+    # ------------------------------------------------------------------ calls to the process
 
     def receive(self, sender: NodeId, message: Received) -> None:
         """A message has arrived."""
         if self._process is not None:
             self._process.receive(sender, message)
 
-    def notify(self, fact: LocalEvent) -> None:
-        """A local fact."""
+    def notify(self, event: LocalEvent) -> None:
+        """Deliver a local event."""
         if self._process is not None:
-            self._process.notify(fact)
+            self._process.notify(event)
 
     def serve(self, detail: str, call: Callable[[Replica], None]) -> None:
-        """A client's step at this node's controller."""
+        """Run a client's request at this node's controller."""
         if self._process is not None:
             self._process.serve(detail, call)
 
     def checkpoint(self) -> None:
-        """An operator asks for a checkpoint now."""
+        """Request a checkpoint, as an operator does."""
         if self._process is not None:
             self._process.checkpoint()
 
     def scrub(self) -> None:
-        """Its scrub gets round to what has rotted below it, if anything has."""
+        """Let the scrub reach the corrupt files below it, if there are any."""
         if self._process is not None and self.disk.files.is_anything_flipped:
             self._process.scrub()
 
     def wake(self) -> None:
-        """Its clock was changed: find out anew when the next timer ends."""
+        """Compute the next deadline again: the node's clock was changed."""
         if self._process is not None:
             self._process.wake()

@@ -1,8 +1,8 @@
-"""What a simulated disk remembers: file content and names, durable and not yet durable.
+"""The content of a simulated disk: file bytes and names, durable and not yet durable.
 
-``memory_filesystem`` puts the ``FileSystem`` port on top. Each file is one bytearray. A sync
-drops the list of changes since the last one, so it costs nothing; only a crash works through
-them, newest first, to find the durable content again.
+``memory_filesystem`` implements the ``FileSystem`` port on top. Each file is one bytearray. A sync
+drops the list of changes since the last one, so it costs nothing. Only a crash processes the list,
+newest first, to restore the durable content.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class CrashMode:
-    """What may become of changes that were not synced.
+    """What may happen to changes that were not synced.
 
-    The default keeps none of them, which is the worst a disk does to data it never promised.
+    The default keeps none of them, the worst case for data that a disk never promised to keep.
     """
 
     keep_writes: float = 0.0
-    """Chance that the un-synced changes of a file survive up to some point in their order."""
+    """Chance that the unsynced changes of a file survive up to some point in their order."""
     torn: bool = False
-    """The write at that point may survive in part: a prefix of it."""
+    """The write at that point may survive in part, as a prefix."""
     reordered: bool = False
-    """Each un-synced change survives by itself, whatever came before; holes read as zeros."""
+    """Each unsynced change survives independently of earlier ones; holes read as zeros."""
     keep_names: float = 0.0
     """Chance that creations, renames and removals survive up to some point in their order."""
 
@@ -33,24 +33,26 @@ LOSE_ALL = CrashMode()
 TORN_TAIL = CrashMode(keep_writes=1.0, torn=True, keep_names=0.5)
 REORDERED = CrashMode(keep_writes=0.5, reordered=True, keep_names=0.5)
 KEEP_ALL = CrashMode(keep_writes=2.0, keep_names=2.0)
-"""A process that died on a machine that lived: nothing is lost, and nothing that was not synced
-has become durable by that. Chances above 1 keep everything in this way."""
+"""A process that died on a machine that kept running.
+
+Nothing is lost, and nothing unsynced becomes durable by that. Chances above 1 keep everything.
+"""
 
 
 class Change(NamedTuple):
-    """One un-synced change of a file, with what is needed to undo it."""
+    """One unsynced change of a file, with what is needed to undo it."""
 
     position: int
     size: int
     """Bytes written; 0 for a cut."""
     before: bytes
-    """What was there: overwritten bytes, or those that a cut removed."""
+    """The previous bytes: those overwritten, or those that a cut removed."""
     length: int
     """Length of the file before."""
 
 
 class Inode:
-    """Content of a file, and the way back to what is durable."""
+    """Content of a file, with the changes that lead back to the durable content."""
 
     __slots__ = ("data", "last_pass", "pending", "synced")
 
@@ -60,7 +62,7 @@ class Inode:
         self.last_pass = 0
         """How many of ``pending`` a failed sync dropped: they never reach the disk."""
         self.synced = 0
-        """How many of ``pending`` are durable; only counted once something is doomed."""
+        """How many of ``pending`` are durable; only counted once a sync has failed."""
 
     def copy(self) -> Inode:
         other = Inode(self.data)
@@ -99,7 +101,7 @@ class Inode:
         self.last_pass = self.synced = len(self.pending)
 
     def crash(self, rng: random.Random, mode: CrashMode) -> None:
-        """Turn ``data`` into what is found after power comes back."""
+        """Turn ``data`` into the content found after power returns."""
         if mode.keep_writes > 1:
             return
         changes, last_pass, synced = self.pending, self.last_pass, self.synced
@@ -149,7 +151,7 @@ class Inode:
 
 
 def _kept(rng: random.Random, chance: float, count: int) -> int:
-    """How many changes, in their order, survive."""
+    """Return how many changes, in their order, survive."""
     return rng.randint(0, count) if rng.random() < chance else 0
 
 
@@ -165,7 +167,7 @@ class Directory:
         self.pending: list[tuple[str, str, Inode | None]] = []
 
     def change(self, old: str, new: str, inode: Inode | None) -> None:
-        """``old`` is gone (if named), ``new`` is ``inode`` (if one is given)."""
+        """Remove the name ``old`` if given, and let ``new`` name ``inode`` if one is given."""
         self.pending.append((old, new, inode))
         self._apply(self.names, old, new, inode)
 

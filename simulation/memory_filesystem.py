@@ -1,9 +1,8 @@
 """A file system in memory that can lose power: ``ports.FileSystem`` for the simulator.
 
-What a real disk may do to data that was not synced is decided at the crash, by a
-``random.Random`` and a ``CrashMode``, so the same seed gives the same disk. Directories are
-durable when made, as ``OsFileSystem`` makes them; files, their names and their bytes are not
-before ``sync`` and ``sync_directory``.
+A ``random.Random`` and a ``CrashMode`` decide at the crash what remains of unsynced data, so the
+same seed gives the same disk. Directories are durable when made, as ``OsFileSystem`` makes them.
+Files, their names and their bytes are durable only after ``sync`` and ``sync_directory``.
 
 ``memory_disk`` holds the content and decides what survives.
 """
@@ -40,11 +39,11 @@ __all__ = [
 
 
 class PowerLost(BaseException):
-    """The simulated machine stopped in the middle of a call. Not an error anyone may handle."""
+    """The simulated machine stopped in the middle of a call. No caller may handle it."""
 
 
 _CLOSED = -1
-"""No era of any disk."""
+"""No era of any disk has this number."""
 
 
 def _ignore(_kind: str) -> None:
@@ -53,22 +52,22 @@ def _ignore(_kind: str) -> None:
 
 @dataclass(slots=True)
 class Faults:
-    """What the disk will do wrong. Counts are calls from now on, starting at 0; -1 is never."""
+    """Planned faults of a disk. Counts are calls from now on, starting at 0; -1 is never."""
 
     full_at_write: int = -1
-    """This write and all later ones find no space."""
+    """This write and all later ones fail for lack of space."""
     capacity_bytes: int = -1
-    """Writes that would let all files together grow beyond this find no space."""
+    """Writes that would let all files together exceed this fail for lack of space."""
     error_at_sync: int = -1
-    """This ``sync`` or ``sync_directory`` fails; what it should have kept is dropped."""
+    """This ``sync`` or ``sync_directory`` fails and drops the changes it should have kept."""
     unreadable: Callable[[str], bool] | None = None
-    """Reads of files whose name this is true for fail with an I/O error."""
+    """Reads of files for whose name this returns True fail with an I/O error."""
     stop_after_call: int = -1
-    """Power is lost right after this call that changes something (any but open, read, look)."""
+    """Power is lost right after this changing call (any but opening and reading)."""
 
 
 class MemoryFile:
-    """An open file of a ``MemoryFileSystem``; dead after a crash."""
+    """An open file of a ``MemoryFileSystem``; unusable after a crash."""
 
     __slots__ = ("_era", "_fs", "_inode", "_path")
 
@@ -77,10 +76,10 @@ class MemoryFile:
         self._inode = inode
         self._path = path
         self._era = fs.era
-        """In which era of ``fs`` it is open; once closed, in none."""
+        """The era of ``fs`` in which it is open; ``_CLOSED`` once closed."""
 
-    # Each method looks for itself whether the file is open and whether the disk is watched:
-    # everything that a simulated node does goes through here.
+    # Each method checks inline whether the file is open and the disk has faults: everything a
+    # simulated node does goes through here.
 
     def _not_open(self) -> StorageError:
         return StorageError("the file is not open", self._path)
@@ -141,19 +140,19 @@ class MemoryFile:
 
 
 class MemoryFileSystem:
-    """``ports.FileSystem`` whose un-synced state a ``crash`` may take. Used by one thread."""
+    """``ports.FileSystem`` whose unsynced state a ``crash`` may lose. Used by one thread."""
 
     def __init__(self) -> None:
         self._directories: dict[str, Directory] = {"/": Directory(), ".": Directory()}
         self._faults = Faults()
         self._is_off = False
         self.is_watched = False
-        """Whether calls must look at ``faults``; kept apart because nearly none have to."""
+        """Whether calls must check ``faults``; a flag because nearly none have to."""
         self.era = 0
         self.change_count = 0
-        """Calls so far that changed or synced something."""
+        """Number of calls so far that changed or synced something."""
         self.on_bite: Callable[[str], None] = _ignore
-        """Told whenever a fault makes a call fail: ``sync``, ``write`` or ``read``."""
+        """Called whenever a fault makes a call fail: with ``sync``, ``write`` or ``read``."""
 
     # ------------------------------------------------------------------ faults
 
@@ -177,7 +176,7 @@ class MemoryFileSystem:
             self.count_down()
 
     def count_down(self) -> None:
-        """A call that changed something is done: power may be lost now."""
+        """Count a changing call that is done; power may be lost now."""
         if self._faults.stop_after_call >= 0:
             self._faults.stop_after_call -= 1
             if self._faults.stop_after_call < 0:
@@ -215,9 +214,11 @@ class MemoryFileSystem:
         return True
 
     def crash(self, rng: random.Random, mode: CrashMode = LOSE_ALL) -> None:
-        """Lose power and come back: open files are dead, un-synced changes as ``mode`` says.
+        """Lose power and return.
 
-        Faults are lifted.
+        Open files become unusable, unsynced changes survive as ``mode`` says.
+
+        All faults are removed.
         """
         inodes: dict[int, Inode] = {}
         for _, directory in sorted(self._directories.items()):
@@ -311,20 +312,20 @@ class MemoryFileSystem:
         return directory, name
 
     def free_bytes(self, path: Path) -> int | None:
-        """What is left of ``capacity_bytes``. ``full_at_write`` is a disk that does not tell."""
+        """Return what is left of ``capacity_bytes``. With ``full_at_write`` it is unknown."""
         del path
         capacity = self._faults.capacity_bytes
         return None if capacity < 0 else max(0, capacity - self.used_bytes())
 
     def modified_ms(self, path: Path) -> int | None:
-        """Nobody knows: this disk has no clock."""
+        """Return None: this disk has no clock."""
         del path
         return None
 
     # ------------------------------------------------------------------ for tests
 
     def used_bytes(self) -> int:
-        """Bytes of all files that have a name."""
+        """Return the size of all files that have a name, in bytes."""
         return sum(
             len(inode.data)
             for directory in self._directories.values()
@@ -332,25 +333,25 @@ class MemoryFileSystem:
         )
 
     def read_bytes(self, path: Path) -> bytes:
-        """A file's present content."""
+        """Return a file's present content."""
         return bytes(self._inode(path).data)
 
     def durable_bytes(self, path: Path) -> bytes:
-        """What would be left of a file if power failed now and took all that it may."""
+        """Return what a power failure now would leave of a file in the worst case."""
         inode = self._inode(path).copy()
         inode.crash(random.Random(0), LOSE_ALL)
         return bytes(inode.data)
 
     def is_same_file(self, path: Path, other: object) -> bool:
-        """Whether the file of that name is still the one that ``identity`` named."""
+        """Return whether the file of that name is still the one that ``identity`` returned."""
         return self.exists(path) and self._inode(path) is other
 
     def identity(self, path: Path) -> object:
-        """Something that stands for this very file, whatever becomes of its content."""
+        """Return a token for this file that stays the same when its content changes."""
         return self._inode(path)
 
     def write_bytes(self, path: Path, data: bytes) -> None:
-        """Put a durable file there, as if it had always been so."""
+        """Put a durable file there, as if it had always existed."""
         directory, name = self._locate(path)
         inode = directory.names.get(name)
         if inode is None:
@@ -361,24 +362,24 @@ class MemoryFileSystem:
         inode.data[:] = data
 
     def take_away(self, path: Path) -> None:
-        """Let a file be gone, as if it had never been there."""
+        """Remove a file, as if it had never existed."""
         directory, name = self._locate(path)
         directory.change(name, "", None)
         directory.sync()
 
     def flip_bit(self, path: Path, position: int, bit: int = 0) -> None:
-        """Let one bit corruption on the disk."""
+        """Flip one bit on the disk."""
         self._inode(path).data[position] ^= 1 << bit
 
     def write_back(self) -> None:
-        """Let the kernel write everything to the disk by itself, as it does after a while."""
+        """Write everything to the disk, as the kernel does by itself after a while."""
         for directory in self._directories.values():
             directory.sync()
             for inode in directory.names.values():
                 inode.sync()
 
     def clone(self) -> MemoryFileSystem:
-        """A disk with the present content, all of it durable: a stale copy to put back."""
+        """Return a disk with the present content, all of it durable: a stale copy to restore."""
         copy = MemoryFileSystem()
         for path, directory in self._directories.items():
             other = copy._directories.setdefault(path, Directory())

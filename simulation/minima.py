@@ -1,9 +1,9 @@
-"""The least that must happen in a hundred seeds of each profile, in runs of the usual shape.
+"""Minima of what must happen in a hundred seeds of each profile, in runs of the usual shape.
 
-Half of what was seen, a third of what is rare (below 60), a quarter of what is rarer (below 15),
-by the poorest lane that was run: enough to notice that a fault occurs no more, or that it leads to
-nothing any more. Every act of a profile has a minimum, and a profile in which an act would be too
-rare for one gives it more weight.
+Each is half of what was seen in the poorest lane that was run, a third of what is rare (below 60),
+a quarter of what is rarer (below 15). That is enough to notice a fault that no longer occurs or no
+longer has consequences. Every fault of a profile has a minimum; a profile in which it would be too
+rare gives it more weight.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from simulation.follower_minima import RELAYS, RELAYS_AMONG_OTHERS, WATCHED
 
 
 def _parse(text: str) -> dict[str, int]:
-    """Names and numbers by turns."""
+    """Parse alternating names and numbers."""
     words = text.split()
     return {name: int(least) for name, least in zip(words[::2], words[1::2], strict=True)}
 
 
-# Outcomes first, then acts of harm and their kinds.
+# Outcomes first, then faults and their kinds.
 _TABLE = {
     "default": """
         leaders 180 truncations 16 installs 70 checkpoints 1500 crashes 360 lossy_crashes 120
@@ -184,7 +184,7 @@ _ENDINGS = {
     "left-out-cut": 1,
     "left-out-leader": 1,
 }
-"""Of how faults end, in every profile; by the one in which fewest nodes can be spared."""
+"""How fault phases end, in every profile; by the profile in which fewest nodes can be spared."""
 _EVERYWHERE = {**WATCHED, **_ENDINGS}
 MINIMA: Mapping[str, Mapping[str, int]] = {
     **{name: {**_EVERYWHERE, **_parse(text)} for name, text in _TABLE.items()},

@@ -1,4 +1,4 @@
-"""Messages under way: lost, late, twice, out of order, or against a cut or a closed door."""
+"""Simulated messages: lost, late, duplicated, reordered, or blocked by a cut or a dead process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from simulation.stranger import ADDRESS, Stranger
 
 _REQUESTS = frozenset(get_args(Request))
 _UNMET = frozenset((BeginQuorumEpochRequest, EndQuorumEpochRequest))
-"""Requests that a receiver doubts while it has not met their author; Fetches are taken all the
-same, and what only an unproven one named is not always kept (``trim-waits``)."""
+"""Requests that a receiver treats as unproven before it has a session with their sender.
+
+Fetches are accepted all the same, and state that only an unproven Fetch named is not always kept
+(``trim-waits``).
+"""
 _UNMET_SHARE = 0.3
 
 
@@ -38,7 +41,7 @@ class Network:
         self._aliases: dict[tuple[NodeId, int], NodeId] = {}
         self.stranger = Stranger(cluster, members, rng)
         self._astray: dict[tuple[NodeId, NodeId], int] = {}
-        """Who takes the stranger for whom, and in which life."""
+        """Which member takes the stranger for which node, and in which incarnation."""
 
     def cut(self, side: Sequence[NodeId], rest: Sequence[NodeId], *, both_ways: bool) -> None:
         """Lose everything from ``side`` to ``rest``."""
@@ -50,21 +53,21 @@ class Network:
         self._cluster.note(0, "cut", f"{side}->{rest} both={both_ways}")
 
     def slow(self, one: NodeId, other: NodeId, by_us: int) -> None:
-        """Everything between two nodes takes so much longer."""
+        """Delay everything between two nodes by ``by_us``."""
         self._slow[frozenset((one, other))] = by_us
         self._cluster.note(0, "slow", f"{one}--{other} by {by_us}us")
 
     def cut_clients(self, nodes: Iterable[NodeId]) -> None:
-        """Clients reach all but these nodes."""
+        """Cut clients off from these nodes."""
         self._no_clients = frozenset(nodes)
         self._cluster.note(0, "cut", f"clients from {sorted(self._no_clients)}")
 
     def reaches_client(self, node_id: NodeId) -> bool:
-        """Whether what passes between a node and any client arrives."""
+        """Return whether messages between a node and any client arrive."""
         return node_id not in self._no_clients
 
     def heal(self) -> bool:
-        """End all cuts; False if there were none."""
+        """End all cuts; return False if there were none."""
         if not (self._cuts or self._slow or self._no_clients):
             return False
         self._cuts.clear()
@@ -74,7 +77,7 @@ class Network:
         return True
 
     def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
-        """Where a node looks for others from now on."""
+        """Set the addresses at which a node looks for others from now on."""
         for peer, address in addresses.items():
             if address == ADDRESS:
                 self._astray[sender, peer] = self._members[sender].incarnation
@@ -82,7 +85,7 @@ class Network:
                 self._astray.pop((sender, peer), None)
 
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        """Take a message; it arrives, or does not."""
+        """Send a message, which may get lost."""
         cluster, rng, plan = self._cluster, self._rng, self._cluster.plan
         if self._goes_astray(sender, to, message):
             return
@@ -117,11 +120,12 @@ class Network:
         )
 
     def _receiver(self, sender: NodeId, to: NodeId, message: Message) -> Member | None:
-        """Whom a message is for; None where nobody takes it."""
+        """Return the member that a message reaches; None where it reaches none."""
         if to >= 0:
             receiver = self._members.get(to)
             if receiver is None:
-                # A made-up replica, said to be where a member is: that one says who it is.
+                # A forged replica at the address of a member: the member answers with its own
+                # identity.
                 self._fail(sender, to, message.request_id)
             return receiver
         target = self._cluster.node_behind(to)
@@ -137,7 +141,10 @@ class Network:
             )
 
     def _goes_astray(self, sender: NodeId, to: NodeId, message: Message) -> bool:
-        """Whether a message is for a stranger: the answer to a forged request, or sent to it."""
+        """Return whether a message goes to the stranger.
+
+        Sent to it, or an answer to its request.
+        """
         if type(message) not in _REQUESTS:
             return self._cluster.is_foreign(to)
         is_astray = self._astray.get((sender, to)) == self._members[sender].incarnation
@@ -155,7 +162,10 @@ class Network:
             )
 
     def door_closed(self, node_id: NodeId) -> None:
-        """The process of a node died on a machine that lives: its peers' reconnects are refused."""
+        """Refuse the reconnects of a node's peers.
+
+        Its process died on a machine that still runs.
+        """
         for member in self._members.values():
             if member.is_up and member.id != node_id and (member.id, node_id) not in self._cuts:
                 self._cluster.scheduler.after(
@@ -163,7 +173,7 @@ class Network:
                 )
 
     def delay(self) -> int:
-        """How long a message takes."""
+        """Return how long a message takes, in microseconds."""
         plan, rng = self._cluster.plan, self._rng
         delay = rng.randint(plan.delay_min_us, plan.delay_max_us)
         if plan.straggle and not self._cluster.is_healed and rng.random() < plan.straggle:
@@ -197,7 +207,7 @@ class Network:
         receiver.receive(sender, arrived(message, is_proven=is_proven))
 
     def _is_met(self) -> bool:
-        """Whether the receiver has met the author (ADR 52); not always, while there are faults."""
+        """Return whether the receiver knows the author (ADR 52); sometimes not, during faults."""
         cluster = self._cluster
         if not cluster.plan.garbage or cluster.is_healed or self._rng.random() >= _UNMET_SHARE:
             return True

@@ -1,4 +1,4 @@
-"""A release that knows fewer record types than this one, for nodes that were rolled back to it."""
+"""A release that knows fewer record types, for nodes that were rolled back to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statemachine.records import MetadataRecord
 
 
 def decoder_without(api_keys: Collection[int]) -> DecodeRecord:
-    """How a release decodes that does not know the record types ``api_keys``."""
+    """Return a decoder of a release that does not know the record types ``api_keys``."""
     if not api_keys:
         return decode_record
 

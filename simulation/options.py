@@ -1,4 +1,4 @@
-"""What a run is asked for. Together with a seed it decides everything that happens."""
+"""Options of a run. Together with a seed they decide everything that happens."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ OBSERVERS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Shape, weather and length of a run; the same for all seeds of a lane."""
+    """Shape, faults and length of a run; the same for all seeds of a lane."""
 
     profile: str = "default"
     voters: tuple[int, ...] = ()
-    """How many voters there may be, the seed chooses; empty: 1 to 5, mostly 3 and 5."""
+    """Allowed numbers of voters; the seed chooses. Empty: 1 to 5, mostly 3 and 5."""
     observers: tuple[int, ...] = ()
-    """As above; empty: 0 to 3, mostly none."""
+    """Allowed numbers of observers. Empty: 0 to 3, mostly none."""
     events: int = FAULT_PHASE_EVENTS
-    """How long the storm lasts."""
+    """Length of the fault phase, in events."""
 
     @property
     def faults(self) -> Profile:
-        """The profile itself."""
+        """Return the profile itself."""
         return PROFILES[self.profile]
 
     def arguments(self) -> str:
-        """The words of the command line that mean these options, with a space before each."""
+        """Return the command-line words for these options, each preceded by a space."""
         words = ""
         if self.profile != "default":
             words += f" --faults {self.profile}"

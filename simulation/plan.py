@@ -1,4 +1,4 @@
-"""What may go wrong in a run, as data drawn from its seed and its profile."""
+"""The fault plan of a run, drawn from its seed and its profile."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from simulation.profiles import Profile
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """Chances and sizes of everything that goes wrong. Times in microseconds."""
+    """Chances and sizes of all faults. Times in microseconds."""
 
     loss: float
     duplication: float
     delay_min_us: int
     delay_max_us: int
     straggle: float
-    """Chance that a message takes up to fifty times as long, so that others overtake it."""
+    """Chance that a message takes up to fifty times as long, so that later ones overtake it."""
     disk_min_us: int
     disk_max_us: int
     disk_stall: float
@@ -25,15 +25,15 @@ class FaultPlan:
     fault_every_us: int
     """Mean time between two acts of the fault maker."""
     drift_per_mille: int
-    """Clocks run faster or slower by up to this."""
+    """Clocks run faster or slower by at most this, in parts per thousand."""
     garbage: float = 0.0
-    """Chance that a copy follows which must be refused or ignored."""
+    """Chance that a message is followed by a copy that must be refused or ignored."""
     disk_groups: int = 0
-    """Most groups that one pass of a disk completes; 0 for all that wait."""
+    """Most groups that one disk pass completes; 0 for all that wait."""
 
     @staticmethod
     def draw(rng: random.Random, profile: Profile) -> FaultPlan:
-        """A plan from anywhere between calm and the worst that the profile knows."""
+        """Draw a plan between the mildest and the worst values of the profile."""
         delay = rng.choice((200, 1_000, 4_000))
         disk = rng.choice((100, 500, 3_000))
         return FaultPlan(
@@ -47,7 +47,8 @@ class FaultPlan:
             disk_stall=rng.choice(profile.disk_stall),
             fault_every_us=rng.choice(profile.fault_every_us),
             drift_per_mille=rng.choice(profile.drift_per_mille),
-            # Drawn only where there is any, so that no other profile's seeds change.
+            # Drawn only where the profile has any, so that the seeds of other profiles do not
+            # change.
             garbage=rng.choice(profile.garbage) if any(profile.garbage) else 0.0,
             disk_groups=rng.choice(profile.disk_groups) if any(profile.disk_groups) else 0,
         )

@@ -10,13 +10,13 @@ from simulation.environment import Environment, directory_id_of
 from simulation.member import Member
 from simulation.network import Network
 from simulation.options import Options
-from simulation.relays import Relays, hurried
+from simulation.relays import Relays, shortened
 from simulation.seeded_random import SeededRandom
 from simulation.trace import Trace
 
 
 class Population(Environment):
-    """Voters and observers on one network. What harms them, or asks them, knows them by this."""
+    """Voters and observers on one network, as faults and clients see them."""
 
     def __init__(self, root: SeededRandom, trace: Trace, options: Options) -> None:
         super().__init__(root, trace, options)
@@ -24,7 +24,7 @@ class Population(Environment):
         self.network = Network(self, self.members, SeededRandom(root.getrandbits(64)))
 
     def settle(self, root: SeededRandom) -> None:
-        """Lay the relays out, and format a disk for every node."""
+        """Plan the relays, and format a disk for every node."""
         if self.options.faults.relayed:
             self._lay_out_relays(random.Random(root.getrandbits(64)))
         for node_id in (*self.voter_ids, *self.observer_ids):
@@ -40,13 +40,13 @@ class Population(Environment):
     def _lay_out_relays(self, rng: random.Random) -> None:
         share = rng.choice(self.options.faults.relayed)
         self.relays = Relays.draw(rng, self.observer_ids, share)
-        quorum = hurried(self.settings.quorum, rng)
+        quorum = shortened(self.settings.quorum, rng)
         self.settings = replace(self.settings, quorum=quorum)
 
     def _call_failed(self, kind: str) -> None:
-        """A fault of a disk made a call fail."""
+        """Count a call that a fault of the disk made fail."""
         self.happened(f"failed-{kind}")
 
     def state_of(self, node_id: NodeId) -> str:
-        """What a node is now, for the trace."""
+        """Return a node's state for the trace."""
         return self.members[node_id].state()

@@ -1,7 +1,7 @@
-"""Profiles: which faults a run knows, how often they come, and how much they may take.
+"""Profiles: which faults a run has, how often they come, and how much they may destroy.
 
-Names of acts are those of ``harm.table``. What messages and disk passes suffer by chance is
-given as the values that a seed chooses from, so that some seeds are gentle and some are not.
+Names of faults are those of ``faults.table``. For message and disk faults a profile lists the
+values that a seed chooses from, so that some seeds are mild and some are not.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of bad weather."""
+    """One selection of faults."""
 
     name: str
     about: str
     budget: str
-    """How much storage faults may take, for people; ``damaged`` of the cluster enforces it."""
+    """How much storage faults may destroy, in words; ``Cluster.damaged`` enforces it."""
     acts: Mapping[str, int]
-    """Acts of the fault maker, by weight."""
+    """Faults of the fault maker, by weight."""
     loss: tuple[float, ...] = (0.0, 0.01)
     duplication: tuple[float, ...] = (0.0, 0.01)
     straggle: tuple[float, ...] = (0.0, 0.02)
@@ -29,13 +29,13 @@ class Profile:
     garbage: tuple[float, ...] = (0.0,)
     """Copies of messages that receivers must refuse or ignore (``garbage``)."""
     observers: tuple[int, ...] = ()
-    """How many observers there are, where nobody asks for a number; empty: as everywhere."""
+    """Allowed numbers of observers unless the options give some; empty: the usual ones."""
     disk_groups: tuple[int, ...] = (0,)
-    """Most groups that one pass of a disk completes; 0 for all that wait."""
+    """Most groups that one disk pass completes; 0 for all that wait."""
     chunk_bytes: int = 0
-    """Length of a checkpoint's chunks, where a seed does not draw it."""
+    """Length of a snapshot chunk; 0 lets the seed draw it."""
     relayed: tuple[float, ...] = ()
-    """The share of them that fetch from others; empty: none does."""
+    """The share of observers that fetch from others; empty: none."""
 
 
 _NOTHING_LOST = "no disk loses what it completed"
@@ -98,7 +98,7 @@ PROFILES: dict[str, Profile] = {
     for each in (
         Profile(
             "default",
-            "a bit of everything that may happen to hardware that is looked after",
+            "a few faults of every kind, on maintained hardware",
             f"{_MINORITY}; no disk or release is replaced",
             {name: weight for name, weight in _EVERYTHING.items() if name not in _NOT_LOOKED_AFTER},
             disk_stall=(0.0, 0.01, 0.05),
@@ -109,7 +109,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "network",
-            "messages lost, late, twice and out of order; links cut in every shape; nobody dies",
+            "messages lost, late, duplicated, reordered; links cut in every shape; no crashes",
             _NOTHING_LOST,
             {**_NETWORK, "pause": 4, "resign": 4, "transfer": 6, "checkpoint": 10},
             loss=_ROUGH,
@@ -118,8 +118,8 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "crash",
-            "processes and machines die alone, together and again and again; power fails in calls",
-            f"{_NOTHING_LOST}; un-synced bytes and names go, torn and out of order",
+            "processes and machines crash alone, together and repeatedly; power fails during calls",
+            f"{_NOTHING_LOST}; unsynced bytes and names are lost, torn or reordered",
             {**_scaled(_CRASH, 2), "partition": 4, "heal": 8, "checkpoint": 10},
         ),
         Profile(
@@ -142,7 +142,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "interleavings",
-            "single messages lost, doubled, overtaken; disks complete one group at a time; voters "
+            "single messages lost, doubled, reordered; disks complete one group at a time; voters "
             "come and go",
             _NOTHING_LOST,
             {
@@ -165,7 +165,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "disk",
-            "syncs and reads fail, disks fill up, hang and crawl",
+            "syncs and reads fail, disks fill up, hang and become slow",
             f"{_NOTHING_LOST}; a failed sync drops what it should have kept",
             {**_scaled(_DISK, 4), "crash": 6, "start": 20, "power-in-call": 4, "checkpoint": 10},
             disk_stall=(0.01, 0.05, 0.2),
@@ -221,7 +221,7 @@ PROFILES: dict[str, Profile] = {
         Profile(
             "detection",
             "voters' disks formatted again by the same command, or put back from an old copy",
-            f"{_MINORITY}; a disk from the past is outside of what is promised, and is found out",
+            f"{_MINORITY}; a disk from the past is outside the guarantees, and is detected",
             {
                 "reformat": 10,
                 "roll-back": 40,
@@ -235,8 +235,8 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "history",
-            "a disk comes back with other bytes in its log, and everything beside them agrees",
-            f"{_MINORITY}; a disk with another history counts for good",
+            "a disk returns with forged batches in its log; digests and side files match them",
+            f"{_MINORITY}; a disk with a forged history counts until the end",
             {
                 "forge": 60,
                 "crash": 20,
@@ -251,7 +251,7 @@ PROFILES: dict[str, Profile] = {
         Profile(
             "clones",
             "copies of voters' disks run beside their originals; processes die, links fail",
-            f"{_NOTHING_LOST}; a copy is outside of what is promised, and is refused",
+            f"{_NOTHING_LOST}; a copy is outside the guarantees, and is refused",
             {
                 "clone": 40,
                 "crash": 6,
@@ -286,7 +286,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "relays",
-            "observers fetch from observers, also in circles; those die, stop and lose touch",
+            "observers fetch from observers, also in loops; relays crash, pause and lose contact",
             _NOTHING_LOST,
             {
                 **{name: 4 * weight for name, weight in _RELAYS.items()},

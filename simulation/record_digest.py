@@ -1,4 +1,4 @@
-"""One short string for the content of a batch or a state, for comparing what was told."""
+"""A short digest of a batch or a state, for comparing what clients received."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def digest_of(values: Iterable[bytes], headers: Iterable[tuple[str, bytes | None]] = ()) -> str:
-    """Of record values in their order, and of the headers of the first record; None is empty."""
+    """Return the digest of record values and of the first record's headers; None is empty."""
     parts: list[bytes] = []
     for value in values:
         parts += (b"v%d:" % len(value), value)

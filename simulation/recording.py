@@ -1,7 +1,7 @@
-"""What the clients of one run were told, put down as a history and checked when the run ends.
+"""Record what the clients of one run receive as a history, and check it when the run ends.
 
-Writers tell here what they ask and hear. ``Readers`` ask any replica, observers too, at all three
-levels. The check knows nothing of replicas, witnesses or what was broken: it sees answers only.
+Writers record their requests and answers. ``Readers`` read from any replica, observers included, at
+all three consistency levels. The check knows nothing of replicas or faults: it sees answers only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from statemachine.producers import HEADER_ANSWER, is_refusal
 from statemachine.records import ConfigRecord
 
 NAME = "history"
-"""What a violation found here is called."""
+"""The invariant that violations found here are reported under."""
 TOPIC = "topic:"
 METRICS = "metrics:"
 CONFIG = "metrics"
@@ -59,7 +59,7 @@ Asked = tuple[str, Action, dict[str, Value]]
 
 
 class Recording:
-    """The history of one run. Writers' operations are found again by writer and sequence."""
+    """The history of one run. A writer's operations are identified by writer and sequence."""
 
     def __init__(self, cluster: Population, seed: int) -> None:
         self.history = History(notes={"seed": seed})
@@ -67,19 +67,19 @@ class Recording:
         self.keys: list[str] = []
         """Every resource that was written to, in the order of the first write."""
         self.newest_offset = 0
-        """The highest that any client was told."""
+        """The highest one in any client's answer."""
         self._open: dict[tuple[int, int], Operation] = {}
         self._known: set[str] = set()
         self._marks: set[str] = set()
         self._refused: set[str] = set()
-        """Every command that its writer was told is refused, also of kinds the model ignores."""
+        """Every command whose writer got a refusal, also of kinds that the model ignores."""
         self._batches: dict[str, Batch] = {}
         cluster.run_observer.on_commit(self._committed)
 
     def called(
         self, client: int, sequence: int, command: Command, producer: tuple[int, int] | None
     ) -> None:
-        """A writer sends a command, the first time or again."""
+        """Record that a writer sends a command, for the first time or again."""
         asked = _asked(command)
         if asked is None or producer is None or (client, sequence) in self._open:
             return
@@ -93,7 +93,7 @@ class Recording:
         self._open[client, sequence] = operation
 
     def answered(self, client: int, sequence: int, answer: Answer) -> None:
-        """A writer was told that its command is done."""
+        """Record that a writer got the acknowledgement of its command."""
         operation = self._open.get((client, sequence))
         if operation is not None:
             self.newest_offset = max(self.newest_offset, answer.offset)
@@ -104,7 +104,7 @@ class Recording:
     def refused(
         self, client: int, sequence: int, answer: Answer, producer: tuple[int, int]
     ) -> None:
-        """A writer was told that its command is refused: it never has an effect."""
+        """Record that a writer got a refusal: the command must never take effect."""
         self._refused.add(_mark(*producer, sequence))
         operation = self._open.get((client, sequence))
         if operation is not None:
@@ -123,10 +123,10 @@ class Recording:
             )
 
     def check(self) -> None:
-        """Hold the history against what is promised.
+        """Check the history against the guarantees.
 
         Raises:
-            Violation: Something is not as promised, or could not be decided.
+            Violation: The history breaks a guarantee, or its check could not be decided.
         """
         for mark in sorted(self._refused & self._batches.keys()):
             if not _is_refusal(self._batches[mark]):
@@ -153,7 +153,7 @@ class Readers:
         self._is_over = is_over
 
     def start(self) -> None:
-        """Let every reader take its first step."""
+        """Start every reader."""
         for number in range(READERS):
             self._cluster.scheduler.after(5_000 * (number + 1), self._step, number)
 
@@ -186,7 +186,7 @@ class Readers:
                 try:
                     replica.controller.wait_applied(offset, answer)
                 except CommandError:
-                    # Too many are waiting: refused, and nothing was said.
+                    # Refused because too many reads are waiting.
                     return
 
             if operation.level is Level.LINEARIZABLE:
@@ -198,7 +198,7 @@ class Readers:
         self._cluster.members[node_id].serve(f"{operation.client} read {level}", ask)
 
     def _answer(self, node_id: NodeId, replica: Replica, operation: Operation) -> None:
-        """The replica answers from its image as it is now; the answer takes a while."""
+        """Answer from the replica's present image; the answer takes a while to arrive."""
         cluster, rng = self._cluster, self._rng
         image = replica.controller.image
         seen = _seen(image, operation.key)
@@ -220,7 +220,7 @@ class Readers:
 
 
 def _is_strangers(batch: Batch) -> bool:
-    """Whether somebody else wrote that batch under a client's producer."""
+    """Return whether a stranger wrote that batch under a client's producer."""
     return any(
         isinstance(record, ConfigRecord) and record.resource_name == STRANGERS
         for record in metadata_of(batch)
@@ -228,7 +228,7 @@ def _is_strangers(batch: Batch) -> bool:
 
 
 def _is_refusal(batch: Batch) -> bool:
-    """Whether a batch only takes the number of a command that was refused."""
+    """Return whether a batch only takes the number of a refused command."""
     first = records_of(batch)[0]
     for name, value in batch_headers(first.headers, first.value):
         if name == HEADER_ANSWER and is_refusal(value):
@@ -237,7 +237,7 @@ def _is_refusal(batch: Batch) -> bool:
 
 
 def _digest(batch: Batch) -> str:
-    """As watchers take it of what they are handed; of control records they see nothing."""
+    """Return the digest as watchers compute it; they do not see control records."""
     if batch.is_control:
         return _OF_NOTHING
     records = records_of(batch)
@@ -250,7 +250,7 @@ def _mark(producer_id: int, producer_epoch: int, sequence: int) -> str:
 
 
 def _asked(command: Command) -> Asked | None:
-    """A command as an operation; None for what the history's model does not know."""
+    """Return a command as an operation; None for a kind that the model does not know."""
     if isinstance(command, CreateTopic):
         arguments: dict[str, Value] = {"partitions": command.partition_count}
         return TOPIC + command.name, Action.CREATE, arguments

@@ -1,12 +1,13 @@
-"""What observers cost their leader, with and without relays, by number of observers.
+"""Measure what observers cost their leader, with and without relays, by number of observers.
 
 ``python -m simulation.relay_scale [COUNT ...]`` prints one line per tree, with ``-o json`` all of
-them as a document. Exit code 1 when an observer missed a commit, or when behind relays the
-leader's messages or bytes grow by more than 5 % with the observers.
+them as a document. Exit code 1 when an observer missed a commit, or when behind relays the leader's
+messages or bytes grow by more than 5 % with the observers.
 
 Every node is the production ``RaftNode``; disks are instant, messages take 0.3 to 1.5 ms, and
 records are only counted. Messages and bytes are those the leader sends or receives, framed as on
-the peer stream; lag is the time from the leader's commit to the observer's knowing of it.
+the peer stream. Lag is the time from the leader's commit until the observer's high watermark
+reaches it.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ WRITES_PER_S = 4
 WARM_UP_US = 3_000_000
 MEASURED_US = 3_000_000
 GROWTH_MAX = 0.05
-"""By this share the leader's load may grow from the fewest observers behind relays to the most."""
+"""Allowed growth of the leader's load from the fewest observers behind relays to the most."""
 _FIRST_OBSERVER = 10
 
 
 def tree_of(observers: int, *, with_relays: bool) -> dict[NodeId, RelayPlan]:
-    """Ten relays at the leader; below each, where needed, relays with a hundred observers each."""
+    """Return ten relays at the leader, and below each, if needed, relays of 100 observers each."""
     ids = range(_FIRST_OBSERVER, _FIRST_OBSERVER + observers)
     if not with_relays:
         return dict.fromkeys(ids, RelayPlan())
@@ -73,7 +74,7 @@ def tree_of(observers: int, *, with_relays: bool) -> dict[NodeId, RelayPlan]:
 
 @dataclass(slots=True)
 class Load:
-    """What one tree cost and how far its observers were behind."""
+    """The cost of one tree, and the lags of its observers."""
 
     observers: int
     fetching_directly: int = 0
@@ -81,17 +82,17 @@ class Load:
     bytes: int = 0
     lags_ms: list[float] = field(default_factory=list)
     missing: int = 0
-    """Commits that an observer had not heard of at the end."""
+    """Commits missing at an observer at the end."""
 
     def percentile(self, percent: float) -> float:
-        """Of the lags, in ms."""
+        """Return a percentile of the lags, in ms."""
         ordered = sorted(self.lags_ms)
         return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
 @dataclass
 class Member(CoreNode):
-    """A node whose disk is done at once."""
+    """A node with an instant disk."""
 
     tree: Tree
 
@@ -124,7 +125,7 @@ class Tree:
         self._order = 0
         self._armed: dict[NodeId, int] = {}
         self._committed_us: list[tuple[int, int]] = []
-        self._heard: dict[NodeId, int] = {}
+        self._high_watermarks: dict[NodeId, int] = {}
         self._is_measuring = False
         voters = tuple(
             Voter(_key(each), (Endpoint("CONTROLLER", f"n{each}", 1),)) for each in VOTERS
@@ -201,21 +202,21 @@ class Tree:
                 self._push(due_us, node_id, node_id, None)
 
     def note_commit(self, node: RaftNode, high_watermark: int) -> None:
-        """A node has learned that everything below ``high_watermark`` is committed."""
+        """Record that a node's high watermark reached ``high_watermark``."""
         if node.is_leader:
             if self._is_measuring:
                 self._committed_us.append((high_watermark, self.now_us))
         elif node.me.id not in VOTERS:
-            known = self._heard.get(node.me.id, 0)
+            known = self._high_watermarks.get(node.me.id, 0)
             while (
                 known < len(self._committed_us) and self._committed_us[known][0] <= high_watermark
             ):
                 self._load.lags_ms.append((self.now_us - self._committed_us[known][1]) / 1000)
                 known += 1
-            self._heard[node.me.id] = known
+            self._high_watermarks[node.me.id] = known
 
     def send(self, sender: RaftNode, to: NodeId, message: Message) -> None:
-        """A message leaves a node; it arrives 0.3 to 1.5 ms later."""
+        """Send a message; it arrives 0.3 to 1.5 ms later."""
         if self._is_measuring and (sender.is_leader or self._members[to].raft.is_leader):
             self._load.messages += 1
             framed = message
@@ -237,7 +238,7 @@ def _key(node_id: NodeId) -> ReplicaKey:
 
 
 def row_of(load: Load, *, with_relays: bool, took_s: float) -> dict[str, object]:
-    """One row of the table: rates at the leader, lags of the observers."""
+    """Return one row of the table: rates at the leader, lags of the observers."""
     seconds = MEASURED_US / 1_000_000
     return {
         "observers": load.observers,
@@ -254,14 +255,14 @@ def row_of(load: Load, *, with_relays: bool, took_s: float) -> dict[str, object]
 
 
 def problems(direct: Sequence[Load], behind_relays: Sequence[Load]) -> list[str]:
-    """One sentence for each tree that lost commits, and each that cost its leader more with relays.
+    """Return one sentence for each tree that lost commits or whose leader's load grew too much.
 
-    Growth is evaluated against the tree with the fewest observers that has every relay at the
-    leader: fewer observers than that are themselves what the leader's load is made of.
+    Growth is compared with the tree of fewest observers that has every relay at the leader: with
+    fewer observers, the observers themselves are most of the leader's load.
     """
     found = [
         f"{load.observers} observers, {load.fetching_directly} of them at the leader: "
-        f"{load.missing} commits were not heard of"
+        f"{load.missing} commits are missing"
         for load in (*direct, *behind_relays)
         if load.missing
     ]
@@ -281,7 +282,7 @@ def problems(direct: Sequence[Load], behind_relays: Sequence[Load]) -> list[str]
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; 1 if there are ``problems``, which standard error then names."""
+    """Print the table; return 1 if there are ``problems``, which are printed to stderr."""
     parser = argparse.ArgumentParser(prog="simulation.relay_scale", description=__doc__)
     parser.add_argument("counts", nargs="*", type=int, metavar="COUNT")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")

@@ -1,4 +1,4 @@
-"""Which observers of a run fetch from others: chains, trees, and loops that nobody should make."""
+"""Which observers of a run fetch from others: chains, trees, and misconfigured loops."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from quorum.core.state.upstream import NO_RELAYS, RelayPlan
 from quorum.types import NodeId
 
 ALIAS = -100
-"""Relays are known by their addresses, as in production, so by ids of their own until they answer:
-node n is ``ALIAS - n``."""
+"""Relays are known by their addresses, as in production, so by ids of their own until they answer.
+
+The alias of node n is ``ALIAS - n``.
+"""
 _DEAF_SHARE = 0.1
-"""Of the observers that others fetch from, those that were not told to serve."""
+"""Share of the upstream observers that are not configured to serve."""
 
 
 @dataclass(slots=True)
 class Relays:
-    """What the operators of a run have told each observer. Plans change with a restart only."""
+    """The relay configuration of each observer. Plans change only with a restart."""
 
     plans: dict[NodeId, RelayPlan]
     observers: tuple[NodeId, ...] = ()
 
     @staticmethod
     def draw(rng: random.Random, observers: Sequence[NodeId], share: float) -> Relays:
-        """Lay out a share of the observers; the others fetch from the leader and serve."""
+        """Plan a share of the observers; the others fetch from the leader and serve."""
         count = round(share * len(observers))
         chosen = tuple(observers)
         if count < 1 or len(chosen) < 2:
@@ -44,15 +46,15 @@ class Relays:
         return Relays(plans, chosen)
 
     def of(self, node_id: NodeId) -> RelayPlan:
-        """What a node goes by when it starts."""
+        """Return the plan that a node starts with."""
         return self.plans.get(node_id, NO_RELAYS)
 
     def relays(self) -> list[NodeId]:
-        """Whom somebody fetches from, or should."""
+        """Return the nodes that are an upstream of any plan."""
         return sorted({ALIAS - each for plan in self.plans.values() for each in plan.fetch_from})
 
     def move(self, rng: random.Random, node_id: NodeId) -> None:
-        """Send an observer elsewhere, from its next start on: to others, or to the leader."""
+        """Give an observer another plan from its next start on: other relays, or the leader."""
         others = [each for each in self.observers if each != node_id]
         above = tuple(rng.sample(others, min(len(others), rng.choice((0, 1, 1, 2)))))
         self.plans[node_id] = RelayPlan(rng.random() >= _DEAF_SHARE, _by_address(above))
@@ -62,8 +64,8 @@ def _by_address(ids: Sequence[NodeId]) -> tuple[NodeId, ...]:
     return tuple(ALIAS - each for each in ids)
 
 
-def hurried(config: QuorumConfig, rng: random.Random) -> QuorumConfig:
-    """Settings of relays that fit a run of seconds, and now and then shorter chains than laid."""
+def shortened(config: QuorumConfig, rng: random.Random) -> QuorumConfig:
+    """Return relay settings for a run of seconds; sometimes chains are longer than allowed."""
     return replace(
         config,
         relay_hops_max=rng.choice((1, 2, 4)),
@@ -92,13 +94,13 @@ def _tree(rng: random.Random, ids: Sequence[NodeId]) -> dict[NodeId, tuple[NodeI
 
 
 def _ring(rng: random.Random, ids: Sequence[NodeId]) -> dict[NodeId, tuple[NodeId, ...]]:
-    """Somebody has laid them out in a circle, which gets its records from nowhere."""
+    """A misconfigured loop, which gets no records from outside."""
     del rng
     return {each: (ids[place - 1],) for place, each in enumerate(ids)}
 
 
 def _any(rng: random.Random, ids: Sequence[NodeId]) -> dict[NodeId, tuple[NodeId, ...]]:
-    """Everybody below anybody."""
+    """Any observer below any other one."""
     above = {}
     for each in ids:
         others = [other for other in ids if other != each]

@@ -1,4 +1,4 @@
-"""Chance for a run: the numbers of ``random.Random``, drawn in one call instead of three."""
+"""Random numbers for a run: those of ``random.Random``, drawn in one call instead of three."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class SeededRandom(random.Random):
-    """Draws what ``random.Random`` of the same seed draws, number for number.
+    """Draws exactly the numbers that ``random.Random`` of the same seed draws.
 
-    A run draws about two numbers per event, for every delay on the way; the checks and
-    indirections of the standard methods would cost more than a percent of it.
+    A run draws about two numbers per event; the checks and indirections of the standard methods
+    would cost more than a percent of its time.
     """
 
     def randint(self, a: int, b: int) -> int:
@@ -34,10 +34,10 @@ class SeededRandom(random.Random):
         return a + drawn
 
     def choice(self, seq: SupportsLenAndGetItem[T]) -> T:
-        """One element.
+        """Return one element.
 
         Raises:
-            IndexError: There is none.
+            IndexError: ``seq`` is empty.
         """
         width = len(seq)
         if not width:

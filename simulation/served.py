@@ -1,4 +1,4 @@
-"""A simulated replica as the services see it: facts of its log, and a disk that reads at once."""
+"""A simulated replica as the services see it: its log, and a disk that reads at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from quorum.types import NodeId
 
 
 class Served(LogFacts):
-    """A replica without addresses: what watchers and consumers of the log are served from."""
+    """A replica without addresses, which serves watchers and consumers of the log."""
 
     @property
     def node_id(self) -> NodeId:
@@ -17,11 +17,11 @@ class Served(LogFacts):
 
     @property
     def leadership(self) -> Leadership:
-        """The leader of the current epoch."""
+        """Return the leader of the current epoch."""
         return Leadership(self._node.leader_id, self._node.epoch)
 
     async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from ``offset`` on, without a wait.
+        """Return whole batches from ``offset`` on, without waiting.
 
         Raises:
             StorageError: The log could not be read.

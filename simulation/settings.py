@@ -1,4 +1,4 @@
-"""How the nodes of a simulated run are configured."""
+"""The configuration of the nodes of a simulated run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from snapshot.config import SnapshotConfig
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the nodes are configured, alike on all."""
+    """The configuration, equal on all nodes."""
 
     quorum: QuorumConfig
     log: LogConfig
     snapshot: SnapshotConfig
     idle_ms: int
     uses_native_codec: bool = True
-    """Whether records are in the native codec, or in Kafka's."""
+    """Whether records are in the native codec; else they are in Kafka's."""
 
     @staticmethod
     def draw(rng: random.Random) -> Settings:
-        """Small sizes and short times, so that everything happens within a few thousand events."""
+        """Draw small sizes and short times, so that a few thousand events reach every code path."""
         election = rng.choice((60, 150))
         return Settings(
             QuorumConfig(

@@ -1,13 +1,15 @@
-"""How long a cluster takes when its leader falls silent: no refused connection, no EndQuorumEpoch.
+"""Measure how long a cluster takes to replace a leader that dies silently.
 
-``python -m simulation.silent_death [-n DEATHS] [-o json]`` prints one line per situation. Exit
-code 1 where the median exceeds 1.5 fetch timeouts, where more than 5 % of the deaths took more than
-one election, or where an observer did not find the new leader.
+A silent death means no refused connection and no EndQuorumEpoch.
 
-Every death is a cluster of its own: production replicas with the default settings, disks of 1 to
-8 ms, and a leader whose process is stopped or whose cable is pulled at a random moment. Observers
-are 100 to 1000 ms away (there and back). They are given addresses of voters and of machines that
-are no more. The standing invariants watch every step.
+``python -m simulation.silent_death [-n DEATHS] [-o json]`` prints one line per situation. Exit code
+1 where the median exceeds 1.5 fetch timeouts, where more than 5 % of the deaths took more than one
+election, or where an observer did not find the new leader.
+
+Every death is a cluster of its own: production replicas with the default settings, disks of 1 to 8
+ms, and a leader whose process is stopped or whose cable is pulled at a random moment. Observers are
+100 to 1000 ms away (round trip). They are configured with addresses of voters and of removed
+machines. All invariants are checked after every step.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ MEDIAN_MAX = 1.5
 SPLIT_MAX = 0.05
 """Share of the deaths after which a second election was needed."""
 FOUND_MAX_MS = 20_000
-"""Within this every observer follows the new leader and has the next write."""
+"""Time within which every observer must follow the new leader and have the next write."""
 _ELECTED_MAX_US = 10_000_000
 _WRITE_MAX_US = 30_000_000
 _ANSWER_MAX_US = 1_000_000
@@ -49,14 +51,14 @@ _SLICE_US = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a leader dies in."""
+    """The conditions under which leaders die."""
 
     name: str
     voters: int
     write_every_us: int
-    """Time between two writes; 0 for none, an idle cluster."""
+    """Time between two writes; 0 for an idle cluster."""
     delay_us: tuple[int, int]
-    """Shortest and longest way between voters."""
+    """Shortest and longest one-way delay between voters."""
     observers: int = 0
 
 
@@ -73,7 +75,7 @@ SITUATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """What one death came to. Times in ms from the death on; -1 for never."""
+    """The result of one death. Times in ms from the death on; -1 for never."""
 
     write_ms: int
     elections: int
@@ -90,18 +92,21 @@ class Report:
     deaths: list[Death] = field(default_factory=list)
 
     def percentile(self, percent: float) -> int:
-        """Of the times to the next write, those that never came counted as the longest."""
+        """Return a percentile of the times to the next write.
+
+        A write that never came is longest.
+        """
         times = sorted(each.write_ms if each.write_ms >= 0 else 1 << 30 for each in self.deaths)
         return times[min(len(times) - 1, int(len(times) * percent / 100))]
 
     @property
     def split_share(self) -> float:
-        """Share of the deaths that took more than one election."""
+        """Return the share of the deaths that took more than one election."""
         return sum(each.elections != 1 for each in self.deaths) / len(self.deaths)
 
     @property
     def found_max_ms(self) -> int:
-        """The slowest observer; -1 if one never found the leader, or there is none."""
+        """Return the slowest observer's time; -1 without observers or if one found no leader."""
         times = [ms for each in self.deaths for ms in each.found_ms]
         return -1 if -1 in times else max(times, default=-1)
 
@@ -131,14 +136,14 @@ class SilentDeath(Population):
         return self._servers.get(node_id, self.bootstrap_servers)
 
     def _some_servers(self) -> tuple[NodeId, ...]:
-        """One that lives at least, or nobody would ever find the first leader."""
+        """Draw servers with at least one live one, or no observer would find the first leader."""
         voters = list(self.bootstrap_servers)
         self._rng.shuffle(voters)
         gone = tuple(NOWHERE - place for place in range(self._rng.randint(0, 3)))
         return (*gone, *voters[: self._rng.randint(1, len(voters))])
 
     def run(self) -> Death:
-        """Elect, load, let the leader die, and wait for what comes of it."""
+        """Elect a leader, load it, let it die, and measure what follows."""
         for member in self.members.values():
             member.boot()
         for each in self.observer_ids:
@@ -195,7 +200,7 @@ class SilentDeath(Population):
         return tuple(found.get(each, -1) for each in self.observer_ids)
 
     def _wait_until_observers_follow(self) -> bool:
-        """Whether each has records; one that never reached anybody but the leader knows nobody."""
+        """Return whether each observer has records; before, it may know no voter but the leader."""
         end_us = self.scheduler.now_us + FOUND_MAX_MS * 1000
         observers = [self.members[each] for each in self.observer_ids]
         while self.scheduler.now_us < end_us:
@@ -227,7 +232,10 @@ class SilentDeath(Population):
         )
 
     def _load(self) -> None:
-        """A write to whoever leads, again and again; and time goes on where nothing else does."""
+        """Write to the present leader repeatedly.
+
+        This also advances the time of an idle cluster.
+        """
         every_us = self._situation.write_every_us
         for member in self.members.values():
             replica = member.replica
@@ -237,7 +245,7 @@ class SilentDeath(Population):
 
 
 def measured(situation: Situation, deaths: int, first_seed: int = 1) -> Report:
-    """So many deaths in one situation, from consecutive seeds."""
+    """Run so many deaths in one situation, from consecutive seeds."""
     report = Report(situation)
     for seed in range(first_seed, first_seed + deaths):
         report.deaths.append(SilentDeath(seed, situation).run())
@@ -245,7 +253,7 @@ def measured(situation: Situation, deaths: int, first_seed: int = 1) -> Report:
 
 
 def row_of(report: Report) -> dict[str, object]:
-    """One row of the table."""
+    """Return one row of the table."""
     row: dict[str, object] = {
         "situation": report.situation.name,
         "deaths": len(report.deaths),
@@ -260,7 +268,7 @@ def row_of(report: Report) -> dict[str, object]:
 
 
 def problems(reports: Sequence[Report]) -> list[str]:
-    """One sentence for each bar that a situation misses."""
+    """Return one sentence for each limit that a situation exceeds."""
     found = []
     median_max_ms = MEDIAN_MAX * QuorumConfig().fetch_timeout_ms
     for report in reports:
@@ -278,7 +286,7 @@ def problems(reports: Sequence[Report]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; 1 if there are ``problems``, which standard error then names."""
+    """Print the table; return 1 if there are ``problems``, which are printed to stderr."""
     parser = argparse.ArgumentParser(prog="simulation.silent_death", description=__doc__)
     parser.add_argument("-n", "--deaths", type=int, default=100, help="in each situation")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")

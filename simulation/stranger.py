@@ -1,11 +1,13 @@
-"""A process that is no member: it forges requests of elections, and answers whoever asks it.
+"""A process that is not a member: it forges election requests and answers requests sent to it.
 
-It speaks under a number of its own or in a member's name, with numbers at their limits and next to
-those in use, and names its own address as the leader's. Nobody meets it at a member's address, so
-all its requests are marked as unproven, as the transport marks them (ADR 52). Three things it does
-not do, because in plain mode nothing is promised against them (docs/reference/protocol.md, "Trust";
-ADR 44): what it acknowledges in a voter's name is committed already, it does not lead whom it has
-got a vote from, and it asks no observer for a vote in a voter's name or by the observer's own.
+It sends under an id of its own or in a member's name, with numbers at their limits and next to
+those in use, and names its own address as the leader's. It never has a member's address, so all its
+requests are marked as unproven, as the transport marks them (ADR 52).
+
+It avoids three attacks, because plain mode promises nothing against them
+(docs/reference/protocol.md, "Trust"; ADR 44). What it acknowledges in a voter's name is committed
+already. It does not lead a replica whose vote it got. It asks no observer for a vote in a voter's
+name or under the observer's own id.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ _BROKER_CONFIG = 4
 
 
 class Stranger:
-    """Draws from ``rng`` only."""
+    """The stranger of a run. Draws from ``rng`` only."""
 
     def __init__(
         self, cluster: Environment, members: Mapping[NodeId, Member], rng: random.Random
@@ -69,7 +71,7 @@ class Stranger:
         self._key = ReplicaKey(STRANGER, b"a stranger's dir")
 
     def forge_request(self, victim: Member) -> str:
-        """Send ``victim`` a request that nobody asked for; its kind."""
+        """Send ``victim`` a forged request; return its kind."""
         rng, replica = self._rng, victim.replica
         if replica is None:
             return ""
@@ -115,10 +117,13 @@ class Stranger:
         return type(request).__name__
 
     def forge_change(self, leader: Member) -> str:
-        """Ask ``leader`` for another voter set in somebody's name; the request's kind.
+        """Request another voter set from ``leader`` in some replica's name.
 
-        A voter, mostly one that is down, is said to be at the stranger's address or to have another
-        disk; the stranger or a made-up replica wants to vote, there or at a member's address.
+        Return the request's kind.
+
+        The request claims that a voter, mostly one that is down, has moved to the stranger's
+        address or has another disk; or that the stranger or a forged replica, there or at a
+        member's address, wants to become a voter.
         """
         rng, replica = self._rng, leader.replica
         if replica is None:
@@ -142,7 +147,7 @@ class Stranger:
             author = ReplicaKey(voter.key.id, made_up.directory_id)
             request = RemoveVoterRequest(number, cluster_id, author, voter.key, epoch)
         if isinstance(request, AddVoterRequest) and request.voter.key == self._key:
-            # A voter to be has to be level first.
+            # A replica must have caught up before it can become a voter.
             level = self._acknowledgement(number + 1, leader, replica, self._key)
             leader.receive(STRANGER, arrived(level, is_proven=False))
         sender = voter.key.id if kind != 1 else STRANGER
@@ -157,7 +162,7 @@ class Stranger:
     def _acknowledgement(
         self, number: int, victim: Member, replica: Replica, author: ReplicaKey
     ) -> FetchRequest:
-        """A Fetch by which ``author`` has all that is committed, whatever is on its disk."""
+        """A Fetch that claims in ``author``'s name to have all committed records."""
         node, rng = replica.node, self._rng
         return FetchRequest(
             number,
@@ -171,7 +176,7 @@ class Stranger:
         )
 
     def _bootstrap_state(self, number: int, victim: Member, author: ReplicaKey) -> BootstrapRequest:
-        """A bootstrap voter that has agreed to lives of which one at least is made up."""
+        """A bootstrap voter that claims to have agreed with forged incarnations."""
         rng = self._rng
         others = [each for each in self._cluster.voter_ids if rng.random() < 0.8]
         voter_list = tuple((each, rng.randbytes(16)) for each in others)
@@ -184,7 +189,7 @@ class Stranger:
         return self._rng.choice((*near, _EPOCH_LAST - 1, _EPOCH_LAST, _EPOCH_LAST + 1))
 
     def receive(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        """A member takes this process for node ``to``, or answers what it never asked."""
+        """Receive a message to node ``to``, or the answer to a forged request."""
         answer = self._answer(to, message)
         if answer is not None:
             self._cluster.happened("forged-answer")
@@ -221,7 +226,7 @@ class Stranger:
                 return None
 
     def _begun(self, to: NodeId, asked: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
-        """Mostly what a replica answers that follows, of its leader's own release."""
+        """Mostly answer as a follower of the leader's own release does."""
         number, leader = asked.request_id, self._members[asked.leader.id].replica
         if leader is None or self._rng.random() < 0.2:
             return BeginQuorumEpochResponse(number, ErrorCode.NONE, to, self._epoch(asked.epoch))

@@ -1,8 +1,8 @@
-"""Strangers that use what they saw of a client's producer: its id, its epoch, its next number.
+"""Strangers that misuse a client's producer: its id, its epoch, its next sequence number.
 
-Producers are no secret: every watch shows them. A stranger has the client's own principal, as all
-have without certificates, or another one. It writes settings that no client writes, under the
-client's next number or behind a gap, raises the epoch, or asks for the producer anew.
+Producers are not secret: every watch shows them. A stranger has the client's own principal, as all
+callers have without certificates, or another one. It writes configs that no client writes, under
+the client's next number or behind a gap, raises the epoch, or requests the producer anew.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Strangers:
         self._count = 0
 
     def start(self) -> None:
-        """Let the first one act."""
+        """Start the first step."""
         self._cluster.scheduler.after(self._rng.randint(*PAUSE_US), self._step)
 
     def _step(self) -> None:
@@ -63,7 +63,7 @@ class Strangers:
         cluster.scheduler.after(rng.randint(*TRAVEL_US), self._arrive, node_id, command, context)
 
     def _draw(self, victim: Client, producer: tuple[int, int], context: RequestContext) -> Command:
-        """What is asked, and in ``context`` under which number."""
+        """Return the command; ``context`` gets the sequence number that it uses."""
         producer_id, epoch = producer
         roll = self._rng.random()
         if roll < 0.2:

@@ -1,10 +1,10 @@
-"""Which nodes a run may go on without: the rest must still be able to elect a leader.
+"""Choose a minority that a run can do without: the other nodes must be able to elect a leader.
 
 Half of the runs heal in two steps. First a minority stays down or cut off, and the survivors alone
-must make progress; then everything heals. Who may be left out is found from what the nodes hold at
-that moment, not from a count of voters: nodes may disagree about who votes, and then a majority of
-one set need not be a majority of another. A node can be elected if a majority of the set that *it*
-goes by survives, can vote, and has no more than it has (Raft sections 5.2 and 5.4.1; dissertation
+must make progress; then everything heals. The minority depends on what the nodes hold at that
+moment, not on a count of voters. Nodes may disagree about the voter set, and a majority of one set
+need not be a majority of another. A node can be elected if a majority of *its own* voter set
+survives, can vote, and has no log ahead of its own (Raft sections 5.2 and 5.4.1; dissertation
 sections 4.1 and 4.2).
 """
 
@@ -17,27 +17,28 @@ from dataclasses import dataclass
 from quorum.core.node.raft_node import RaftNode
 from quorum.types import NodeId, OffsetAndEpoch
 from simulation.cluster import Cluster
-from simulation.harm.processes import CRASH_MODES
+from simulation.faults.processes import CRASH_MODES
 from simulation.member import Member
 from simulation.seeded_random import SeededRandom
 
 _SEEDS = 1 << 64
-"""Endings are drawn apart from everything else, so that a seed means the same fault phase."""
+"""Endings are drawn from a seed range of their own, so that the fault phase stays the same."""
 _MINORITY_SHARE = 0.7
-"""Of the runs, those that leave a minority out if they can: about half of all do. Of one or two
-voters none can be spared, nor where those who are left could elect nobody.
+"""Share of the runs that leave out a minority if they can; in effect about half.
+
+Of one or two voters none can be spared, nor a node without which no node could be elected.
 """
 _LEADER_SHARE = 0.7
-"""Of the minorities, those that have the leader among them if it can be spared."""
+"""Share of the minorities that include the leader if it can be spared."""
 _ANOTHER_SHARE = 0.5
-"""After a node was left out, how often one more is."""
+"""Chance of leaving out one more node."""
 _DOWN_SHARE = 0.6
-"""Of the nodes left out, those that are down; the others run on and are cut off."""
+"""Share of the left-out nodes that are down; the others run and are cut off."""
 _WAYS = ((False, False), (False, False), (True, False), (False, True))
-"""Whether a node that is cut off is still heard by the survivors, and whether it hears them."""
+"""Whether a cut-off node still reaches the survivors, and whether they reach it."""
 _WAIT_EVENTS = 300
 _STOP_SHARE = 0.1
-"""While nodes disagree about who votes, the chance that the fault phase ends with the next step."""
+"""While nodes disagree about the voter set, chance per step that the fault phase ends."""
 _CHANGE = "change-voters"
 
 
@@ -48,18 +49,18 @@ class Ending:
     leaves_minority: bool
     """Whether a minority stays down or cut off while the survivors must make progress."""
     waits: bool
-    """Whether it ends only when nodes disagree about who votes, if they do soon."""
+    """Whether the fault phase waits a while for nodes to disagree about the voter set."""
     rng: random.Random
 
     @staticmethod
     def draw(seed: int) -> Ending:
-        """The ending of a run."""
+        """Draw the ending of a run."""
         rng = SeededRandom(_SEEDS + seed)
         return Ending(rng.random() < _MINORITY_SHARE, rng.random() < 0.5, rng)
 
 
 def wait_for_disagreement(cluster: Cluster, ending: Ending) -> None:
-    """Go on, for a while at most, to a moment at which nodes disagree about who votes."""
+    """Run on, for a limited time, until nodes disagree about the voter set."""
     if not ending.waits or _CHANGE not in cluster.options.faults.acts:
         return
     until = cluster.counts.events + _WAIT_EVENTS
@@ -70,7 +71,7 @@ def wait_for_disagreement(cluster: Cluster, ending: Ending) -> None:
 
 
 def _do_sets_differ(cluster: Cluster) -> bool:
-    """Whether the nodes that run go by different records of who votes."""
+    """Return whether running nodes use different voter records."""
     found = {
         each.replica.node.voters_offset
         for each in cluster.members.values()
@@ -82,10 +83,10 @@ def _do_sets_differ(cluster: Cluster) -> bool:
 def leave_minority(cluster: Cluster, rng: random.Random) -> list[Member]:
     """Heal all but some nodes, which stay down or are cut off; empty where none can be spared.
 
-    What was down stays down as far as it can be spared; the others of those left out are taken
-    from the nodes that run, mostly the leader among them.
+    Nodes that were down stay down as far as they can be spared. The others of the minority are
+    taken from the running nodes, mostly including the leader.
 
-    A copy of a disk, or a disk from the past, is found out first, with every node up. Most fault
+    First a copy of a disk, or a disk from the past, is detected with every node up. Most fault
     phases of profile clones end beside a copy.
     """
     if cluster.is_hushed():
@@ -115,7 +116,7 @@ def leave_minority(cluster: Cluster, rng: random.Random) -> list[Member]:
 
 
 def _candidates(members: Collection[Member], rng: random.Random) -> list[Member]:
-    """Whom to try to leave out, in this order."""
+    """Return the nodes to try to leave out, in this order."""
     found = [each for each in members if each.is_up]
     rng.shuffle(found)
     if rng.random() < _LEADER_SHARE:
@@ -126,7 +127,7 @@ def _candidates(members: Collection[Member], rng: random.Random) -> list[Member]
 def _leave_out(
     cluster: Cluster, member: Member, rest: Sequence[NodeId], rng: random.Random
 ) -> None:
-    """Keep a node from the others: it is down, or its links are cut, both ways or one way."""
+    """Stop a node, or cut its links one way or both ways."""
     is_leader = member.replica is not None and member.replica.node.is_leader
     if is_leader:
         cluster.happened("left-out-leader")
@@ -146,7 +147,7 @@ def _leave_out(
 
 
 def can_spare(cluster: Cluster, away: Collection[Member]) -> bool:
-    """Whether the others can elect somebody, as they are now."""
+    """Return whether the other nodes can elect a leader, as they are now."""
     lacking = cluster.budget.lacking()
     able: dict[NodeId, RaftNode] = {}
     for each in cluster.members.values():
@@ -163,7 +164,7 @@ def can_spare(cluster: Cluster, away: Collection[Member]) -> bool:
 
 
 def _could_win(cluster: Cluster, node: RaftNode, able: Mapping[NodeId, RaftNode]) -> bool:
-    """Whether enough of the voters that ``node`` goes by are able, and have no more than it has."""
+    """Return whether enough of ``node``'s voters are able to vote and not ahead of it."""
     voters = [voter.key for voter in node.voters]
     if not node.is_voter or node.why_not_bootstrapped:
         return False
@@ -179,7 +180,10 @@ def _could_win(cluster: Cluster, node: RaftNode, able: Mapping[NodeId, RaftNode]
 
 
 def position_of(node: RaftNode) -> OffsetAndEpoch:
-    """What counts in votes: the end of the log, or of a checkpoint beyond it (630.13)."""
+    """Return the position that votes compare.
+
+    End of the log, or a checkpoint beyond it (630.13).
+    """
     end = node.log_end
     snapshots = node.snapshots
     if snapshots and not end.is_at_least(snapshots[-1]):

@@ -1,4 +1,4 @@
-"""The story of a run: one line per event, a hash over all of them, the last ones kept."""
+"""The trace of a run: one line per event, a hash of all lines, and the last lines kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEPT = 50
 
 
 class Trace:
-    """Columns: event number, virtual time in microseconds, node, what happened, how, state after.
+    """Columns: event number, virtual time in microseconds, node, event, details, state afterwards.
 
     The state is ``role epoch start..watermark..end``.
     """
@@ -40,7 +40,7 @@ class Trace:
         self, on_line: Callable[[str], None] | None = None, *, is_kept: bool = True
     ) -> None:
         self.is_kept = is_kept
-        """Whether anybody will look; if not, nothing needs to be added."""
+        """Whether lines are used; if not, none need to be added."""
         self._hash = blake2b(digest_size=16)
         self._on_line = on_line
         self._last: deque[tuple[int, int, NodeId, str, str, str]] = deque(maxlen=KEPT)
@@ -48,7 +48,7 @@ class Trace:
     def add(
         self, number: int, now_us: int, node: NodeId, kind: str, detail: str, state: str
     ) -> None:
-        """Write one line."""
+        """Add one line."""
         columns = (number, now_us, node, kind, detail, state)
         self._hash.update(f"{number} {now_us} {node} {kind} {detail} {state}\n".encode())
         self._last.append(columns)
@@ -57,11 +57,11 @@ class Trace:
 
     @property
     def last(self) -> list[str]:
-        """The last lines, oldest first. Put into columns only when somebody looks."""
+        """Return the last lines, oldest first, formatted on demand."""
         return [_line(columns) for columns in self._last]
 
     def digest(self) -> str:
-        """Stands for every line so far."""
+        """Return the hash of all lines so far."""
         return self._hash.hexdigest()
 
 
@@ -71,7 +71,7 @@ def _line(columns: tuple[int, int, NodeId, str, str, str]) -> str:
 
 
 def describe(sender: NodeId, received: Received) -> str:
-    """A message in one short piece of text."""
+    """Return a message as one short text."""
     message = received.request if isinstance(received, ReceivedRequest) else received
     kind, details = _DETAILS[type(message)]
     number = message.request_id & 0xFFFF

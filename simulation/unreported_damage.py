@@ -1,7 +1,7 @@
-"""Which damaged side files a start has to report, of the disk of one node.
+"""Track which damaged side files of one disk the next start has to report.
 
-A start makes side files anew from others where they are damaged, and says so. What the operators of
-a cluster never hear of they cannot look into, so a repair without a word is a violation.
+A start rebuilds damaged side files from other files and reports it. Operators cannot investigate
+damage that was not reported, so a silent repair is a violation.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from simulation.invariants.violation import Violation
 from simulation.memory_filesystem import MemoryFileSystem
 
 _REPAIRED = (".digest", ".index", EPOCH_FILE_NAME, PARTITION_METADATA_NAME, *WATERMARK_NAMES)
-"""How the names of files end that a start makes anew where they are damaged."""
+"""Suffixes of file names that a start rebuilds if they are damaged."""
 
 
 class _Damage(NamedTuple):
-    """A file behind its node's back. None is the content of a file that is not there."""
+    """A file changed behind its node's back. None is the content of a missing file."""
 
     before: bytes | None
     """What its node wrote last."""
     since: bytes | None
-    """What lies there."""
+    """The present content."""
 
 
 class UnreportedDamage:
-    """Files that changed behind the back of a node, until a start has looked at them."""
+    """Files changed behind a node's back that no start has read yet."""
 
     def __init__(self, node_id: NodeId, data_dir: Path) -> None:
         self._node_id = node_id
@@ -54,17 +54,18 @@ class UnreportedDamage:
 
     @property
     def is_pending(self) -> bool:
-        """Whether anything changed that no attempt to open the directory has found."""
+        """Return whether a change exists that no attempt to open the directory has read."""
         return bool(self._silent)
 
     def changed(
         self, path: Path, intact: bytes, corrupted: bytes | None, *, is_running: bool
     ) -> None:
-        """A file had the content ``intact`` and has ``corrupted`` now; None where it is gone.
+        """Record that a file's content changed from ``intact`` to ``corrupted``.
 
-        A file that comes to have what its node wrote last is intact again: after corruption, an
-        earlier version may be put back that is the latest one, because nothing was written in
-        between.
+        None where it is gone.
+
+        A file is intact again when it gets what its node wrote last: an earlier version that is put
+        back after corruption may be the latest one, because nothing was written in between.
         """
         known = self._damage.get(path)
         before = known.before if known is not None and known.since == intact else intact
@@ -77,7 +78,7 @@ class UnreportedDamage:
             self._silent[path] = corrupted
 
     def opening(self, fs: MemoryFileSystem) -> None:
-        """A process is about to open the directory, and will read all of it."""
+        """Note that a process is about to open the directory and will read all of it."""
         self._looked_at, self._silent = self._silent, {}
         self._wrong_marks = frozenset(
             path.name
@@ -90,12 +91,14 @@ class UnreportedDamage:
     def opened(
         self, fs: MemoryFileSystem, reported: Collection[str], *, is_log_whole: bool
     ) -> None:
-        """A node has started; ``reported`` are the names of the files that it says it has repaired.
+        """Evaluate a successful start.
 
-        ``is_log_whole``: none of its segments was set aside or replaced, and their files with them.
+        ``reported`` are the names of the files it reported as repaired.
+
+        ``is_log_whole``: no segment was quarantined or replaced together with its side files.
 
         Raises:
-            Violation: It made a damaged side file anew without a word.
+            Violation: The node rebuilt a damaged side file without reporting it.
         """
         for path, corrupted in self._looked_at.items():
             if path.suffix in (".digest", ".index") and not is_log_whole:
@@ -110,16 +113,16 @@ class UnreportedDamage:
             if path.name not in reported:
                 raise Violation(
                     "damage-reported",
-                    "a side file was repaired without a word",
+                    "a side file was repaired without a report",
                     node=self._node_id,
                     file=path.name,
                     reported=sorted(reported),
                 )
 
     def _is_older_mark(self, fs: MemoryFileSystem, path: Path, content: bytes | None) -> bool:
-        """Whether it is an intact mark of this disk, and the other file was wrong as well.
+        """Return whether it is an intact mark of this disk while the other mark was wrong as well.
 
-        Nothing tells then that it is an earlier version which was put back.
+        Then nothing shows that an earlier version was put back.
         """
         if path.name not in WATERMARK_NAMES or content is None:
             return False

@@ -1,13 +1,14 @@
-"""Clients that watch: a state or an offset, then every change, over any number of broken streams.
+"""Simulated watchers: each starts from a state or an offset, then receives every change.
 
-What serves them is what serves in production (``quorate.services.watch_cursor`` and
-``change_message``, ``quorate.replica.log_facts``); simulated are the stream, which carries one
-message at a time, and the worker that reads files, during which the log may be trimmed or
-replaced. Watching changes nothing in a replica, so a run is the same with and without watchers.
+A watch survives any number of broken streams. The server side is production code
+(``quorate.services.watch_cursor`` and ``change_message``, ``quorate.replica.log_facts``). Simulated
+are the stream, which carries one message at a time, and the worker that reads files, during which
+the log may be trimmed or replaced. Watching changes nothing in a replica, so a run is the same with
+and without watchers.
 
-A watcher does what the client library does: it resumes anywhere behind what it has heard, and
-where that is gone it begins again with the state of the very node that told it so, or of another
-one that is no further behind.
+A watcher behaves as the client library does: it resumes behind the last change it received. If that
+was trimmed, it begins again with the state of the node that refused it, or of another one that is
+no further behind.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.types import NodeId
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 from quorum.v1.metadata_pb2 import WatchResponse
-from simulation.conversions import Conversions, Told
+from simulation.conversions import Conversion, Conversions
 from simulation.invariants.violation import Violation
 from simulation.log_readers import LogReaders
 from simulation.node_choice import choose_node, leave_share
@@ -38,34 +39,34 @@ TRAVEL_US = (50, 2_000)
 READ_US = (100, 6_000)
 """How long a worker takes to read a file."""
 LOOK_US = 15_000
-"""How often a watcher looks whether its stream is still there."""
+"""Interval at which a watcher checks that its stream is still open."""
 LEAVE_SHARE = 0.1
-"""Of these looks, those after which it goes on elsewhere."""
+"""Share of these checks after which it leaves for another node."""
 ANEW_SHARE = 0.2
-"""Of the departures, those after which somebody else begins, from a state or from an offset."""
+"""Share of the departures after which a new watcher begins, from a state or an offset."""
 PROGRESS_SHARE = 0.2
-"""Of the times that nothing is new, those when the node says so."""
+"""Share of the times without news at which the node sends progress."""
 
 
 _BEHIND = (ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH)
-"""How a node says that it does not know yet what the watcher has."""
+"""Codes by which a node reports that it does not have the watcher's position yet."""
 
 
 @dataclass(slots=True, eq=False)
 class _Stream:
-    """An open watch at one life of one node."""
+    """An open watch on one incarnation of one node."""
 
     node_id: NodeId
     incarnation: int
     served: Served
     cursor: WatchCursor
     is_busy: bool = False
-    """Whether something for it is being read, or is on its way."""
+    """Whether a read or a message for it is in progress."""
     leave: Callable[[], None] = lambda: None
 
 
 class Watcher:
-    """One place among all watches; whoever leaves it for good is followed by somebody else."""
+    """One of a fixed number of watchers; when one leaves for good, another replaces it."""
 
     def __init__(
         self,
@@ -80,23 +81,23 @@ class Watcher:
         self._rng = rng
         self._place = place
         self._conversions = conversions
-        self._lives = 0
+        self._generation = 0
         self._stream: _Stream | None = None
         self._deliveries = history.deliveries
         self._asks: NodeId | None = None
-        """Whom it asks next; None for anybody."""
+        """The node to ask next; None for any."""
         self.offset = -1
         self.epoch = -1
         self._least = 0
-        """Where the state must be at least, with which it begins again."""
+        """Minimum position of the state with which it begins again."""
         self._name = ""
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Somebody else, who wants the state, or all changes since some offset."""
+        """Replace it by a new watcher that wants the state, or all changes since some offset."""
         rng, log = self._rng, self._history.log
-        self._lives += 1
-        self._name = f"w{self._place}.{self._lives}"
+        self._generation += 1
+        self._name = f"w{self._place}.{self._generation}"
         self.offset = self.epoch = -1
         self._least = 0
         if rng.random() < 0.5:
@@ -113,7 +114,7 @@ class Watcher:
         self._cluster.scheduler.after(self._rng.randint(*TRAVEL_US), self._arrive, node_id)
 
     def _again(self) -> None:
-        """The stream is gone, or there is none."""
+        """Connect again later: the stream is broken, or there is none."""
         if self._stream is not None:
             self._stream.leave()
             self._stream = None
@@ -139,14 +140,14 @@ class Watcher:
             chunks = list(stream.cursor.begin())
             cluster.run_observer.watched(node_id, stream.cursor.offset)
             stream.is_busy = True
-            self._send(stream, self._hear_state, chunks)
+            self._send(stream, self._receive_state, chunks)
         else:
             self._note("resume", self.offset, self.epoch)
             cluster.counts.watch_resumes += self.offset > 0
             try:
                 stream.cursor.resume(self.offset, self.epoch)
             except RequestRefusedError as error:
-                self._send(stream, self._hear_refusal, error)
+                self._send(stream, self._receive_refusal, error)
                 return
         stream.leave = replica.controller.subscribe(lambda _: self._wake(stream))
         self._wake(stream)
@@ -157,7 +158,7 @@ class Watcher:
         return cluster.scheduler.now_us < until_us and not cluster.is_healed
 
     def _is_there(self, stream: _Stream) -> bool:
-        """Whether the stream goes on: both ends live and hear each other."""
+        """Return whether the stream is open: both ends run and can reach each other."""
         member = self._cluster.members[stream.node_id]
         return (
             self._stream is stream
@@ -183,13 +184,13 @@ class Watcher:
         return self._rng.random() < leave_share(self._cluster, LEAVE_SHARE)
 
     def _wake(self, stream: _Stream) -> None:
-        """Something was published. Nobody is served in the middle of a step."""
+        """Serve the stream later: a change was published, and steps are not interrupted."""
         if not stream.is_busy:
             stream.is_busy = True
             self._cluster.scheduler.after(self._rng.randint(0, 500), self._serve, stream)
 
     def _serve(self, stream: _Stream) -> None:
-        """As the service: read what follows, unless it is known to be gone."""
+        """Read the next changes as the service does, unless they are known to be trimmed."""
         if not self._is_there(stream):
             self._lost(stream)
             return
@@ -201,7 +202,7 @@ class Watcher:
             stream.is_busy = False
             if self._rng.random() < PROGRESS_SHARE:
                 stream.is_busy = True
-                self._send(stream, self._hear_progress, cursor.progress())
+                self._send(stream, self._receive_progress, cursor.progress())
             return
         try:
             cursor.check_kept()
@@ -222,26 +223,26 @@ class Watcher:
         cursor = stream.cursor
         try:
             try:
-                told = self._conversions.of(read())
+                conversion = self._conversions.of(read())
             except (StorageError, QuorumUsageError) as error:
                 cursor.check_kept()
                 self._failed(stream, error)
                 return
-            cursor.evaluate(told.changes)
+            cursor.evaluate(conversion.changes)
         except RequestRefusedError as error:
             self._cut_off(stream, error)
             return
-        self._cluster.run_observer.watched(stream.node_id, told.changes.end_offset)
-        self._send(stream, self._hear, told)
+        self._cluster.run_observer.watched(stream.node_id, conversion.changes.end_offset)
+        self._send(stream, self._receive, conversion)
 
     def _failed(self, stream: _Stream, error: Exception) -> None:
-        """The call ends with the error, the node goes on."""
+        """End the call with the error; the node goes on."""
         disk = self._cluster.members[stream.node_id].disk
         is_expected = disk.is_suspect or disk.files.is_latent
         if isinstance(error, QuorumUsageError) or not is_expected:
             raise Violation(
                 "watch-served",
-                "what was applied cannot be read",
+                "applied records cannot be read",
                 node=stream.node_id,
                 offset=stream.cursor.offset,
                 error=repr(error),
@@ -249,17 +250,17 @@ class Watcher:
         self._again()
 
     def _cut_off(self, stream: _Stream, error: RequestRefusedError) -> None:
-        """What follows is gone under an open stream."""
+        """End an open stream whose next changes were trimmed."""
         self._cluster.counts.watch_cut_off += 1
-        self._send(stream, self._hear_refusal, error)
+        self._send(stream, self._receive_refusal, error)
 
-    def _send(self, stream: _Stream, hear: Callable[..., None], *what: object) -> None:
-        """It arrives while the stream lives; else it is lost with the stream."""
+    def _send(self, stream: _Stream, deliver: Callable[..., None], *what: object) -> None:
+        """Deliver a message if the stream is still open when it arrives."""
         cluster, rng = self._cluster, self._rng
 
         def arrive() -> None:
             if self._is_there(stream):
-                hear(stream, *what)
+                deliver(stream, *what)
             else:
                 self._lost(stream)
 
@@ -269,7 +270,7 @@ class Watcher:
             cluster.scheduler.after(rng.randint(*TRAVEL_US), self._lost, stream)
 
     def _lost(self, stream: _Stream) -> None:
-        """Something did not arrive: the stream is broken, also if all is well again at once."""
+        """Break the stream after a lost message, even if the link works again at once."""
         if self._stream is stream:
             self._again()
 
@@ -280,10 +281,10 @@ class Watcher:
     ) -> None:
         self._deliveries.append(Delivery(self._name, what, end, base, epoch, digest))
 
-    def _hear_state(self, stream: _Stream, chunks: list[WatchResponse]) -> None:
+    def _receive_state(self, stream: _Stream, chunks: list[WatchResponse]) -> None:
         last = chunks[-1].state
         if last.offset < self._least:
-            # Who told it to begin again may be gone, and others may be behind.
+            # The node that refused it may be gone, and others may be behind.
             self._again()
             return
         self._cluster.counts.watch_states += 1
@@ -293,18 +294,18 @@ class Watcher:
         stream.is_busy = False
         self._wake(stream)
 
-    def _hear_progress(self, stream: _Stream, response: WatchResponse) -> None:
+    def _receive_progress(self, stream: _Stream, response: WatchResponse) -> None:
         self._check_begun(stream)
         self._note("progress", response.progress.offset, response.progress.epoch)
         self._go_on(stream)
 
-    def _hear(self, stream: _Stream, told: Told) -> None:
+    def _receive(self, stream: _Stream, conversion: Conversion) -> None:
         self._check_begun(stream)
-        for base, end, epoch, digest in told.batches:
+        for base, end, epoch, digest in conversion.batches:
             self._note("batch", end, epoch, base=base, digest=digest)
             self.offset, self.epoch = end, epoch
-        self._cluster.counts.watch_changes += len(told.batches)
-        stream.cursor.advance(told.changes)
+        self._cluster.counts.watch_changes += len(conversion.batches)
+        stream.cursor.advance(conversion.changes)
         self._go_on(stream)
 
     def _check_begun(self, stream: _Stream) -> None:
@@ -316,7 +317,7 @@ class Watcher:
         if stream.cursor.has_more:
             self._wake(stream)
 
-    def _hear_refusal(self, stream: _Stream, error: RequestRefusedError) -> None:
+    def _receive_refusal(self, stream: _Stream, error: RequestRefusedError) -> None:
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._cluster.counts.watch_restarts += 1
             self._asks = stream.node_id

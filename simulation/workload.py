@@ -1,9 +1,9 @@
-"""Clients: idempotent writers that retry until they know, and readers that want the truth.
+"""Clients: idempotent writers that retry until they know the outcome, and linearizable readers.
 
-A write that was not answered is *unknown* and sent again under the same sequence number, to
-whoever may lead. Requests reach a node in the order in which they were sent, as on the client
-library's stream; now and then an earlier copy arrives late. As in that library only the answer to
-the newest copy counts, and a producer is asked for once until the time for an answer is over.
+The outcome of a write without an answer is *unknown*; the write is sent again under the same
+sequence number, to the node that may lead. Requests reach a node in the order in which they were
+sent, as on the client library's stream; sometimes an earlier copy arrives late. As in that library,
+only the answer to the newest copy counts, and a producer is requested once per answer timeout.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from statemachine.sections.producers import PRODUCER_WINDOW
 ANSWER_TIMEOUT_US = 120_000
 WINDOW = 3
 LATE_SHARE = 0.1
-"""Of the requests, those of which an earlier copy is still on its way."""
+"""Share of the requests of which an earlier copy arrives later."""
 LATE_US_MAX = (10_000, 30_000, 300_000)
-"""How long it may be, drawn per copy."""
+"""Maximum delay of such a copy, drawn per copy."""
 
 _ASKED_AGAIN = {code for code in ErrorCode if code.is_retriable} | {
     ErrorCode.RESOURCE_EXHAUSTED,
@@ -46,7 +46,7 @@ _LEAVING = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.DUPLICATE_SEQU
 
 @dataclass(slots=True)
 class Write:
-    """A command until its writer knows what became of it."""
+    """A command until its writer knows the outcome."""
 
     sequence: int
     command: Command
@@ -56,7 +56,7 @@ class Write:
 
 
 class Client:
-    """One writer and reader."""
+    """One client, which writes and reads."""
 
     def __init__(
         self, cluster: Population, recording: Recording, rng: random.Random, name: int
@@ -64,23 +64,23 @@ class Client:
         self._cluster = cluster
         self._recording = recording
         self.is_stopped = False
-        """Whether it begins nothing new."""
+        """Whether it has stopped starting new requests."""
         self._rng = rng
         self._name = name
         self.principal = f"client-{name}"
         self.target: NodeId = rng.choice(cluster.voter_ids)
-        """The node that it believes to lead."""
+        """The node that it takes for the leader."""
         self.producer: tuple[int, int] | None = None
         self.next_sequence = 0
         self._transactional_id = f"writer-{name}" if name % 2 else None
         self._misused: set[tuple[int, int]] = set()
         self._arrives_us: dict[NodeId, int] = {}
-        """When the last request reaches each node: a stream keeps order, but for late copies."""
+        """When the last request arrives at each node: a stream keeps order, except late copies."""
         self._is_leaving = False
-        """Whether it waits for its open commands, to ask for a producer anew."""
+        """Whether it waits for its open commands before it requests a new producer."""
         self._open: dict[int, Write] = {}
         self.done: dict[tuple[int, int, int], int] = {}
-        """Acknowledged: producer id, epoch and sequence, to the offset of the answer."""
+        """Acknowledged offset by producer id, epoch and sequence."""
         self._mix = CommandMix(cluster.cluster_id, rng, name)
         self._initial = self._asking()
 
@@ -89,20 +89,20 @@ class Client:
 
     @property
     def oldest_open(self) -> int:
-        """The oldest number whose answer it waits for; the next one when there is none."""
+        """Return the oldest number without an answer; the next number when there is none."""
         return min(self._open, default=self.next_sequence)
 
     def note_misuse(self, producer: tuple[int, int]) -> None:
-        """Somebody who passes for this client uses its producer: it may have to leave it."""
+        """Note that a stranger uses its producer: the client may have to leave it."""
         self._misused.add(producer)
 
     @property
     def is_settled(self) -> bool:
-        """Whether it knows of everything it ever asked for."""
+        """Return whether it knows the outcome of all its requests."""
         return not self._open and (self.producer is not None or not self._initial.attempts)
 
     def step(self) -> None:
-        """Send something new, if there is room, and come back later."""
+        """Send a new request, if there is room, and schedule the next step."""
         rng = self._rng
         if self.is_stopped and not self._initial.attempts:
             return
@@ -112,7 +112,7 @@ class Client:
             if not self._initial.attempts:
                 if self.is_stopped:
                     return
-                # Sent again when the time for an answer is over, as every other request.
+                # Sent again at the answer timeout, as every other request.
                 self._send(self._initial)
             pause = rng.randint(500, 12_000)
         elif self.is_stopped:
@@ -142,7 +142,7 @@ class Client:
         self._recording.called(self._name, write.sequence, write.command, self.producer)
         scheduler, rng = self._cluster.scheduler, self._rng
         if not self._cluster.is_healed and rng.random() < LATE_SHARE:
-            # It left on an earlier stream, or went to an earlier leader, and arrives after all.
+            # A copy from an earlier stream, or to an earlier leader, that arrives late.
             late = rng.randint(2_000, rng.choice(LATE_US_MAX))
             node_id = rng.choice((self.target, rng.choice(self._cluster.voter_ids)))
             write.attempts += 1
@@ -210,7 +210,7 @@ class Client:
     ) -> None:
         cluster = self._cluster
         if answer.code == ErrorCode.NONE:
-            # What may change nothing has no place of its own in the log.
+            # A command that changes nothing has no batch of its own in the log.
             has_place = key[0] >= 0 and self._mix.must_apply(write.command)
             numbered = (key, write.command) if has_place else ()
             cluster.run_observer.acknowledged(node_id, answer.offset, *numbered)
@@ -226,11 +226,11 @@ class Client:
         if is_lost or write.is_done or not self._reaches(node_id):
             return
         cluster.scheduler.after(
-            self._rng.randint(50, 2_000), self._hear, node_id, write, attempt, key, answer
+            self._rng.randint(50, 2_000), self._receive, node_id, write, attempt, key, answer
         )
 
     def _note_block(self, node_id: NodeId, key: tuple[int, int, int], answer: Answer) -> None:
-        """Whether or not its writer will hear of it."""
+        """Record the block of producer ids, whether or not its writer gets the answer."""
         first = int(str(answer.result["first_producer_id"]))
         count = int(str(answer.result["producer_id_count"]))
         self._cluster.run_observer.block_handed_out(node_id, key, first, count)
@@ -244,17 +244,17 @@ class Client:
         begun: ReadBegun,
         answer: Answer,
     ) -> None:
-        """A refusal or a no-op reads: it must see all that was acknowledged before it came."""
+        """Check a refusal or no-op as a read: it must see all that was acknowledged before it."""
         run_observer = self._cluster.run_observer
         is_done = answer.code == ErrorCode.NONE
-        # What has a batch of its own says what is in the log, nothing of the present.
+        # An answer with a batch of its own reports what is in the log, not the present state.
         if answer.offset < 0 or run_observer.sequences.get(key) == answer.offset:
             return
-        # A heartbeat that writes nothing tells what its leader believes, without proof.
+        # A heartbeat that writes nothing returns the leader's unproven view.
         if not (is_done and isinstance(command, BrokerHeartbeat)):
             run_observer.read_confirmed(node_id, begun, answer.offset)
 
-    def _hear(
+    def _receive(
         self,
         node_id: NodeId,
         write: Write,
@@ -265,7 +265,7 @@ class Client:
         must_apply = write.sequence < 0 or self._mix.must_apply(write.command)
         is_final = must_apply and answer.code == ErrorCode.NONE
         if write.is_done or (write.attempts != attempt and not is_final):
-            # A client has left the stream of an older copy. That one may have changed nothing,
+            # The client has left the stream of an older copy. That copy may have changed nothing,
             # while a newer one still will.
             return
         if answer.code == ErrorCode.NONE:
@@ -292,7 +292,7 @@ class Client:
             and answer.code not in _LEAVING
             and not self._mix.must_apply(write.command)
         ):
-            # Refused for good: nothing was changed under this number, and nothing will be.
+            # Final refusal: nothing was or will be changed under this number.
             write.is_done = True
             self._open.pop(write.sequence)
             self._recording.refused(self._name, write.sequence, answer, key[:2])
@@ -310,9 +310,9 @@ class Client:
             )
 
     def _may_be_misused(self, key: tuple[int, int, int], code: ErrorCode) -> bool:
-        """Whether a refusal under that number may be the work of somebody who passes for it.
+        """Return whether a stranger may explain a refusal under that sequence number.
 
-        A client that asks twice for a named producer takes it over from itself.
+        A client that requests a named producer twice takes it over from itself.
         """
         is_taken_over = (
             self._transactional_id is not None and code == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -320,9 +320,9 @@ class Client:
         return key[2] >= 0 and (key[:2] in self._misused or is_taken_over)
 
     def _leave(self, write: Write, answer: Answer, key: tuple[int, int, int]) -> None:
-        """Somebody else uses the producer: ask for another once nothing is open.
+        """Request another producer once no command is open: someone else uses this one.
 
-        What was sent once and refused was certainly not applied; of a repeat nobody knows.
+        A command sent once and refused was not applied; for a repeated one that is unknown.
         """
         write.is_done = True
         self._open.pop(write.sequence)
@@ -340,7 +340,7 @@ class Client:
     def _read(self) -> None:
         begun = self._cluster.run_observer.read_begins()
         cluster = self._cluster
-        # Who was leader once may believe that it still is.
+        # A deposed leader may still take itself for the leader.
         node_id = self.target
         if self._rng.random() < 0.5:
             node_id = self._rng.choice(cluster.voter_ids)
@@ -378,23 +378,23 @@ class Clients:
         ]
 
     def stop(self) -> None:
-        """Begin nothing new; what was begun goes on until its outcome is known."""
+        """Start nothing new; open commands go on until their outcome is known."""
         for client in self.all:
             client.is_stopped = True
 
     def has_stopped(self) -> bool:
-        """Whether nothing new is begun any more."""
+        """Return whether no client starts anything new."""
         return all(client.is_stopped for client in self.all)
 
     def are_settled(self) -> bool:
-        """Whether nothing is open."""
+        """Return whether no command is open."""
         return self.has_stopped() and all(client.is_settled for client in self.all)
 
     def start(self) -> None:
-        """Let every client take its first step."""
+        """Start every client."""
         for number, client in enumerate(self.all):
             self._cluster.scheduler.after(1_000 * number, client.step)
 
     def acknowledged(self) -> dict[tuple[int, int, int], int]:
-        """Every acknowledged command and where it ended."""
+        """Return every acknowledged command with its end offset."""
         return {key: offset for client in self.all for key, offset in client.done.items()}

@@ -25,17 +25,17 @@ _FAILURES_SHOWN = 3
 
 @click.group(cls=LocalGroup)
 def sim() -> None:
-    """Run the cluster's own code on simulated time, network and disks, and do it harm."""
+    """Run the cluster's own code on simulated time, network and disks, and inject faults."""
 
 
 def _counts(least: int, most: int) -> Callable[[click.Context, click.Parameter, str], Any]:
-    """A callback that reads ``1,3,5``; nothing written is nothing."""
+    """Return a callback that parses ``1,3,5``; an empty text gives no numbers."""
 
     def read(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, ...]:
         try:
             counts = tuple(int(part) for part in text.split(",")) if text else ()
         except ValueError:
-            raise click.BadParameter(f"{text!r} is no list of numbers such as 1,3,5") from None
+            raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,3,5") from None
         if not all(least <= count <= most for count in counts):
             raise click.BadParameter(f"each must be {least} to {most}")
         return counts
@@ -55,21 +55,21 @@ def _seeds(_context: click.Context, _parameter: click.Parameter, text: str) -> r
 
 
 def _shape(command: Any) -> Any:
-    """The options that, with a seed, decide everything."""
+    """Add the options that, with a seed, decide everything."""
     for option in (
         click.option(
             "--events",
             type=click.IntRange(min=1),
             default=FAULT_PHASE_EVENTS,
             show_default=True,
-            help="How long faults go on, in delivered messages, disk passes and client steps.",
+            help="Length of the fault phase, in delivered messages, disk passes and client steps.",
         ),
         click.option(
             "--faults",
             type=click.Choice(sorted(PROFILES)),
             default="default",
             show_default=True,
-            help="What goes wrong, and how often.",
+            help="The profile: which faults occur, and how often.",
         ),
         click.option(
             "--observers",
@@ -103,7 +103,7 @@ def _shape(command: Any) -> Any:
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0.0, min_open=True),
-    help="Go on with new seeds so long.",
+    help="Go on with new seeds for so many minutes.",
 )
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Processes at a time (default: all processors)."
@@ -121,26 +121,27 @@ def run(
 ) -> None:
     """Run many seeds, each a cluster of its own, and report what happened.
 
-    Each run has two phases. While faults go on, safety is checked after every event; then they
-    end, and within 30 simulated seconds there must be one leader, everybody level, a fresh write
-    and a linearizable read served, and every acknowledged write present once. In half of the runs a
-    minority stays down or cut off at first, and the others must do that alone, within two fetch
-    timeouts, twelve election timeouts and a request timeout for write and read. Exits 1 when a
-    seed fails, with its last fifty lines and the line that replays it, and 3 when too little
-    happened to prove anything. LEAST is what must have happened, by seeds and events; it is not
-    enforced, and not shown, for shapes of one's own, few seeds and short storms.
+    Each run has two phases. In the fault phase, safety is checked after every event. In the healing
+    phase, within 30 simulated seconds there must be one leader, every node must have the same log,
+    a fresh write and a linearizable read must be served, and every acknowledged write must be
+    present once. In half of the runs a minority stays down or cut off at first. The other nodes
+    must serve the write and the read without it, within two fetch timeouts, twelve election
+    timeouts and a request timeout. Exits 1 when a seed fails, with its last fifty lines and the
+    command that replays it, and 3 when too little happened to prove anything. LEAST is the required
+    minimum, by seeds and events; it is not enforced, and not shown, for custom shapes, few seeds
+    and short fault phases.
     """
     options = Options(faults, voters, observers, events)
     began = time.monotonic()
     end = began + 60 * minutes if minutes is not None else None
     with session.progress("seeds" if end is None else "minutes", _total(seeds, minutes)) as bar:
-        told = began
+        reported = began
 
         def advance(_: SeedResult) -> None:
-            nonlocal told
+            nonlocal reported
             now = time.monotonic()
-            bar.advance(1 if end is None else (now - told) / 60)
-            told = now
+            bar.advance(1 if end is None else (now - reported) / 60)
+            reported = now
 
         report = run_lane(
             seeds_until(seeds, end), options, jobs=jobs or os.cpu_count() or 1, on_result=advance
@@ -154,7 +155,7 @@ def run(
 
 
 def refuse(report: LaneReport, shortfalls: list[str]) -> None:
-    """Raise if the run shows a defect, or nothing at all.
+    """Raise if the run shows a defect, or proves nothing.
 
     Raises:
         CliError: A seed failed, or too little happened.
@@ -171,7 +172,7 @@ def _total(seeds: range, minutes: float | None) -> float:
 
 
 def seeds_until(seeds: range, end: float | None) -> Iterator[int]:
-    """The seeds; with an end in time, those after them as well until it has come."""
+    """Return the seeds; with an end in time, further seeds as well until it has come."""
     if end is None:
         yield from seeds
         return
@@ -223,9 +224,9 @@ def replay(
     events: int,
     trace: bool,
 ) -> None:
-    """Run one SEED again, exactly as it was: the same options give the same events.
+    """Run one SEED again: the same options give the same events.
 
-    Prints the trace's hash, which is the same in every process; exits 1 when the run fails.
+    Prints the trace's hash, which is the same in every process. Exits 1 when the run fails.
     """
     from simulation.episode import run as run_seed
 

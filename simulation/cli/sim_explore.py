@@ -1,4 +1,4 @@
-"""``quorate sim explore``: every interleaving of a small cluster, to the end."""
+"""``quorate sim explore``: every interleaving of a small cluster, exhaustively."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulation.explore.search import Report
 from simulation.explore.search import explore as search
 
 STATES_MAX = 10_000_000
-"""About 4 GB."""
+"""Needs about 4 GB of memory."""
 
 
 @click.command("explore", cls=LocalCommand)
@@ -30,12 +30,12 @@ STATES_MAX = 10_000_000
 )
 @pass_session
 def explore(session: Session, model: str, states: int) -> None:
-    """Try every interleaving of a small cluster of the real consensus core.
+    """Try every interleaving of a small cluster of the production consensus core.
 
-    Deliveries, disk writes, timers, crashes, proposals and removals happen in every order that
-    the bounds of MODEL allow, and safety is checked after each. Prints the bounds and how many
-    states and transitions there were. Exits 1 with the shortest way to a violation, and 3 when
-    the limit was reached before the end.
+    Deliveries, disk writes, timers, crashes, proposals and removals happen in every order that the
+    bounds of MODEL allow, and safety is checked after each. Prints the bounds and the number of
+    states and transitions. Exits 1 with the shortest path to a violation, and 3 when the limit was
+    reached before the end.
     """
     began = time.monotonic()
 
@@ -56,7 +56,7 @@ def refuse(report: Report, states_max: int) -> None:
     """Raise if an invariant does not hold, or if not every state was visited.
 
     Raises:
-        CliError: Either of these; the shortest way to a violation goes to standard error.
+        CliError: Either of these; the shortest path to a violation goes to standard error.
     """
     if report.violation is not None:
         for line in report_lines(report):

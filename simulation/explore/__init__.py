@@ -1,1 +1,1 @@
-"""All interleavings of small clusters of the real core, to the end."""
+"""Explore all interleavings of small clusters of the production core."""

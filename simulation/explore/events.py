@@ -1,4 +1,4 @@
-"""What may happen to one node of a model without a message, and how a timer is made to fire."""
+"""Events of one node of a model other than messages, and how timers are made to expire."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulation.harness.core_disk import Disk
 
 
 def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
-    """What may happen to a node without a message."""
+    """Return the events that may happen to a node without a message."""
     core = node.core
     role = core.role
     may_campaign = model.may_campaign(core.me.id, core.epoch + 1)
@@ -43,19 +43,20 @@ def events_of(node: Working, written: Disk, model: Model) -> list[Event]:
 
 
 def is_urgent(node: Working, model: Model) -> bool:
-    """Whether it has to be settled what the disk has done before anything else happens."""
+    """Return whether the next event must decide what the disk has completed."""
     return bool(node.pending) and not model.in_full and not node.last_pass
 
 
 def crash_variants(node: Working, written: Disk, watermarks: set[int]) -> list[Event]:
-    """What of the work handed to the disk a crash may leave behind."""
+    """Return the crashes that differ in how much of the pending disk work survives."""
     durable = node.disk
     logs = [durable.log]
     done = durable
     for _, effects in node.pending:
         for effect in effects:
             if isinstance(effect, Append) and effect.base_offset == len(done.log):
-                # A torn write: the first batch only. One batch is written whole or not at all.
+                # A torn write leaves the first batch only. A single batch is written completely or
+                # not at all.
                 batch = done.after(effect, {}).log[: len(done.log) + 1]
                 is_within = bool(done.log) and done.log[-1][0] == batch[-1][0]
                 if len(batch) < effect.end_offset and is_within:
@@ -77,7 +78,7 @@ def crash_variants(node: Working, written: Disk, watermarks: set[int]) -> list[E
 
 
 def expire(core: CoreState) -> None:
-    """Let the timer of the role in office fire."""
+    """Let the timer of the present role expire."""
     role = core.role
     match role:
         case Follower():
@@ -89,7 +90,7 @@ def expire(core: CoreState) -> None:
 
 
 def make_due(core: CoreState, target: NodeId) -> None:
-    """Let the leader find ``target`` silent, so that it announces itself again."""
+    """Let the leader find ``target`` silent, so that it sends BeginQuorumEpoch again."""
     leader = core.role
     if isinstance(leader, Leader):
         progress = leader.remote[target]

@@ -1,7 +1,7 @@
-"""One number for everything that an object holds, the same for equal contents.
+"""Reduce an object to plain values and a fingerprint, equal for equal contents.
 
-Two states of a node are the same state when their fingerprints are equal. The object is taken
-apart into plain values, in the order its containers keep (sets sorted), and hashed with 128 bits.
+Two states of a node are the same state when their fingerprints are equal. The object is converted
+to plain values, in the order of its containers (sets sorted), and hashed to 128 bits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 _PLAIN = (int, str, bytes, bool, float, type(None))
 _MARSHAL_VERSION = 2
-"""The last one without back references, which would depend on identity."""
+"""The last version without back references, which would depend on identity."""
 
 
 _slots: dict[type, tuple[str, ...]] = {}
@@ -34,7 +34,7 @@ def _attributes(kind: type) -> tuple[str, ...]:
 
 
 def freeze(value: Any) -> Any:
-    """``value`` as plain values all the way down."""
+    """Return ``value`` converted to plain values recursively."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -54,6 +54,6 @@ def freeze(value: Any) -> Any:
 
 
 def fingerprint(value: Any) -> bytes:
-    """16 bytes that stand for the contents of ``value``."""
+    """Return a 16-byte hash of the contents of ``value``."""
     plain = marshal.dumps(freeze(value), _MARSHAL_VERSION)
     return hashlib.blake2b(plain, digest_size=16).digest()

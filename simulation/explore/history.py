@@ -1,8 +1,8 @@
-"""What a cluster of a model has promised so far, and whether a step keeps it.
+"""What a cluster of a model has committed to so far, and whether a step keeps it.
 
-The standing invariants of the simulator follow one run; here millions of runs branch, so the past
-that they remember is part of the state: what was committed, in which epochs, and who led. The
-names of the properties are theirs (``simulation.invariants.table``).
+The simulator's invariants follow one run. Here millions of runs branch, so the past that invariants
+need is part of the state: what was committed, in which epochs, and who led. The names of the
+properties are those of ``simulation.invariants.table``.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from simulation.invariants.violation import Violation
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What nobody may ever contradict."""
+    """Past decisions that no later step may contradict."""
 
     committed: Log = ()
     commits: tuple[tuple[int, int], ...] = ()
-    """(epoch, end offset committed in it or before), rising in both."""
+    """Pairs (epoch, end offset committed in it or before), both ascending."""
     leaders: tuple[tuple[int, NodeId], ...] = ()
-    """Who led which epoch, ascending."""
+    """The leader of each epoch, ascending by epoch."""
 
 
 def after_step(
     history: History, before: Local | None, now: Local, everybody: Sequence[Local]
 ) -> History:
-    """The history once a node went from ``before`` to ``now``; ``everybody`` includes ``now``.
+    """Return the history after a node went from ``before`` to ``now``.
+
+    ``everybody`` includes ``now``.
 
     Raises:
-        Violation: The step contradicts the history, or two logs do.
+        Violation: The step contradicts the history, or two logs contradict each other.
     """
     is_news = before is None or before.leads != now.leads or before.epoch != now.epoch
     if now.leads and is_news:
@@ -50,10 +52,10 @@ def after_step(
 
 
 def faded(history: History, floor: Epoch, last_epoch: Epoch) -> History:
-    """The history without what nothing that may still happen is held against.
+    """Return the history without what no future step can contradict.
 
-    Nobody can come to lead an epoch below ``floor``, which every disk has reached, and nobody but
-    its leader an epoch that has one.
+    No node can become leader of an epoch below ``floor``, which every disk has reached. An epoch
+    with a leader cannot get another one.
     """
     leaders = tuple(each for each in history.leaders if each[0] >= floor)
     below = [each for each in history.commits if each[0] < floor]
@@ -102,7 +104,7 @@ def _committed(history: History, now: Local, everybody: Sequence[Local]) -> Hist
     if len(now.log) < end_offset or now.log[:both] != known[:both]:
         raise Violation(
             "committed-stays",
-            "two nodes call different records committed",
+            "two nodes have committed different records",
             node=now.node_id,
             high_watermark=end_offset,
             log=short(now.log),
@@ -119,7 +121,7 @@ def _committed(history: History, now: Local, everybody: Sequence[Local]) -> Hist
         if len(holding) <= len(now.voters) // 2:
             raise Violation(
                 "committed-on-majority",
-                "fewer than a majority of the voters hold it on disk",
+                "fewer than a majority of the voters have it on disk",
                 node=now.node_id,
                 high_watermark=end_offset,
                 voters=now.voters,
@@ -135,14 +137,14 @@ def _committed(history: History, now: Local, everybody: Sequence[Local]) -> Hist
 
 
 def _uncut(history: History, before: Local, now: Local) -> None:
-    """What is committed stays on a disk that has it, whether its node knows that or not."""
+    """Check that committed records stay on a disk that has them."""
     for offset, entry in enumerate(history.committed[: len(before.durable)]):
         if before.durable[offset] != entry:
             return
         if offset >= len(now.durable) or now.durable[offset] != entry:
             raise Violation(
                 "committed-stays",
-                "a committed record is cut from a disk",
+                "a committed record is truncated on a disk",
                 node=now.node_id,
                 offset=offset,
                 before=short(before.durable),
@@ -165,7 +167,7 @@ def _matching(one: Local, other: Local) -> None:
 
 
 def short(log: Log) -> str:
-    """A log as epochs, ``v`` with the ids after each voters record."""
+    """Return a log as its epochs, with ``v`` and the ids after each voters record."""
     parts = []
     for epoch, voters in log:
         ids = "" if voters is None else "v" + "".join(str(each.key.id) for each in voters[0])

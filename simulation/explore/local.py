@@ -1,8 +1,8 @@
-"""Every state that a node of a model was ever in, and what each event makes of it, computed once.
+"""A table of all states that single nodes reach, with the outcome of each event, computed once.
 
-A cluster has far more states than its nodes have: millions of combinations of a few thousand. The
-real core therefore runs once for each state of a node and each event; a cluster's step is a look
-into this table.
+A cluster has far more states than its nodes: millions of combinations of a few thousand. The
+production core therefore runs once for each state of a node and each event. A step of the cluster
+is a lookup in this table.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ from simulation.harness.core_disk import Disk, Log
 from simulation.invariants.violation import Violation
 
 Origin: TypeAlias = tuple[int, Event]
-"""A state of a node and what happened to it; -1 for the start, a packet for its dead twin."""
+"""A state of a node and the event that happened to it.
+
+-1 stands for the start, a packet for its late twin.
+"""
 
 
 class Locals:
-    """The table. Numbers stand for states and packets, in order of discovery."""
+    """The table. Numbers identify states and packets, in order of discovery."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -51,19 +54,19 @@ class Locals:
         self.origins: list[Origin] = []
         """How each state of a node was first reached."""
         self.sources: list[tuple[Origin, int]] = []
-        """What first sent each packet, and how many of its outline that sent before."""
+        """What first sent each packet, and how many packets of its outline that sent before."""
         self._logs: dict[Log, Log] = {}
-        """One object for equal logs."""
+        """Shared objects for equal logs."""
         self._origin: Origin = (-1, ())
-        self._common = (config_of(tells_commits=model.tells_commits), NoChance())
+        self._common = (config_of(announces_commits=model.announces_commits), NoChance())
 
     @property
     def computed(self) -> int:
-        """How many steps of the real core were run."""
+        """Return the number of steps that the production core has run."""
         return len(self._outcomes)
 
     def opened(self, node_id: NodeId, disk: Disk) -> Outcome:
-        """The first state of a node, on the disk the model gives it."""
+        """Return the first state of a node on its initial disk."""
         model = self._model
         self._origin = (-1, ("opened", node_id))
         node = Working.opened(
@@ -72,18 +75,18 @@ class Locals:
             model.crashes,
             model.checkpoints,
             model.known_watermark,
-            tells_commits=model.tells_commits,
+            announces_commits=model.announces_commits,
         )
         return self._finish(node)
 
     def dead_twin(self, number: int) -> int:
-        """The same request, whose sender no longer waits for its answer."""
+        """Return the same request, marked as late: its sender no longer waits for its answer."""
         packet = self.packets[number]
         self._origin = (number, ("twin",))
         return self._packet(packet.sender, packet.to, packet.message, slots.DEAD)
 
     def step(self, local: int, event: Event) -> Outcome:
-        """What ``event`` makes of a state."""
+        """Return the outcome of ``event`` in a state."""
         key = (local, event)
         outcome = self._outcomes.get(key)
         if outcome is None:
@@ -136,7 +139,7 @@ class Locals:
         return node
 
     def _again(self, core: Any, peer: NodeId, number: int) -> None:
-        """The peer crashed before it answered: ask it again."""
+        """Send the request again: the peer crashed before it answered."""
         if number < slots.BALLOT:
             core.requests.in_flight = None
             return
@@ -160,24 +163,24 @@ class Locals:
             node.crashes - 1,
             self._model.checkpoints,
             watermark,
-            tells_commits=self._model.tells_commits,
+            announces_commits=self._model.announces_commits,
         )
         crashed.before = node.before
         return crashed
 
     def _finish(self, node: Working) -> Outcome:
-        """Go on to where time has to pass, then look at what has become of it."""
+        """Run until time has to pass, then describe the node's state."""
         raft, now = node.raft, slots.NOW_MS
         for _ in range(2):
             self._skip_pre_vote(node)
-            # Back-offs end, as they do while time passes.
+            # Back-offs end, as time passes here.
             node.core.following.peers.reset()
             node.core.rate_limits.raises_until_ms = 0
             slots.forget_search(node.core)
             node.take(raft.tick(now))
         self._skip_pre_vote(node)
         if not node.crashes and not self._model.in_full:
-            # Nothing depends on when a disk is done that never loses anything.
+            # A disk that never loses anything completes at once: its timing decides nothing.
             while node.pending:
                 node.persist()
         if not node.pending:
@@ -185,7 +188,7 @@ class Locals:
         model = self._model
         if raft.epoch > model.epochs:
             raise AssertionError(f"{model.name}: epoch {raft.epoch} is beyond its bound")
-        node.settle(hears_of_begins=model.has_refusals, has_pre_votes=model.has_pre_votes)
+        node.settle(has_begin_answers=model.has_refusals, has_pre_votes=model.has_pre_votes)
         node.promises = [each for each in node.promises if not self._is_lost(each.message)]
         sent: list[int] = []
         for to, message in node.sent:
@@ -194,7 +197,7 @@ class Locals:
         return Outcome(self._intern(node), tuple(sent), node.killed)
 
     def _is_lost(self, message: Message) -> bool:
-        """Whether nobody waits for it, or the model loses all of its kind."""
+        """Return whether no node waits for the message, or the model loses all of its kind."""
         model = self._model
         if isinstance(message, EndQuorumEpochRequest | EndQuorumEpochResponse):
             return not model.has_end_epochs
@@ -206,7 +209,7 @@ class Locals:
         return message.request_id == slots.DEAD or (is_refusal and not model.has_refusals)
 
     def _skip_pre_vote(self, node: Working) -> None:
-        """Without pre-votes in the model, whoever would ask for them has won them."""
+        """Without pre-votes in the model, a node that would ask for them has won them."""
         core = node.core
         role = core.role
         if self._model.has_pre_votes or not isinstance(role, Prospective):
@@ -242,7 +245,7 @@ class Locals:
             is_late &= not isinstance(message, BeginQuorumEpochRequest)
             epoch = message.epoch
             if is_late and isinstance(message, VoteRequest) and message.pre_vote:
-                epoch = -1  # Its answer promises nothing, and nobody waits for it.
+                epoch = -1  # Its answer promises nothing, and no node waits for it.
             packet = Packet(sender, to, message, number, is_request, epoch, is_late)
             self.packets.append(packet)
             outlines = [self.packets[each].outline for each in before]

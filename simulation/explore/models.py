@@ -1,4 +1,4 @@
-"""The models: which clusters are explored, from which disks, and how far."""
+"""The explored models: clusters, initial disks and bounds."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def _fresh(count: int) -> Callable[[], Mapping[NodeId, Disk]]:
 
 _PLAIN: Entry = (1, None)
 _OPENING: Log = (_PLAIN, _PLAIN, _set(1, 2, 3, 4))
-"""What the leader of epoch 1 writes first: leader change, kraft.version, voters."""
+"""The first records of the leader of epoch 1: leader change, kraft.version, voters."""
 
 
 def _four_alike() -> Mapping[NodeId, Disk]:
-    """Four voters, each with the first batch of epoch 1, whose leader nobody remembers."""
+    """Four voters, each with the first batch of epoch 1 and without a known leader."""
     voters = _voters(1, 2, 3, 4)
     return {node_id: Disk(ElectionState(1), voters, _OPENING) for node_id in (1, 2, 3, 4)}
 
 
 def _three_alike() -> Mapping[NodeId, Disk]:
-    """The same of three voters."""
+    """As ``_four_alike``, with three voters."""
     voters = _voters(1, 2, 3)
     return {node_id: Disk(ElectionState(1), voters, _THREE) for node_id in (1, 2, 3)}
 
@@ -53,9 +53,9 @@ _CHECKPOINT = end_of(_AFTER_BOTH)
 
 
 def _left_behind() -> Mapping[NodeId, Disk]:
-    """Node 3 was removed, then 4 added, while 3 saw neither and 2 only the first.
+    """Node 3 was removed, then 4 added, while 3 received neither record and 2 only the first.
 
-    Nodes 1 and 4 have trimmed their logs to a checkpoint, so 3 is sent that.
+    Nodes 1 and 4 have trimmed their logs to a checkpoint, so 3 has to download it.
     """
     known, voters = ElectionState(1), _voters(1, 2, 3)
     return {
@@ -81,7 +81,7 @@ MODELS: dict[str, Model] = {
             has_pre_votes=True,
             has_end_epochs=True,
             has_refusals=True,
-            tells_commits=True,
+            announces_commits=True,
             resigns=True,
             alike=((1, 2, 3),),
         ),

@@ -1,7 +1,7 @@
-"""One node of a model at work: the real core, a disk, and what waits for that disk.
+"""One node of a model: the production core, a disk, and what waits for that disk.
 
-An event changes it and leaves messages in ``sent``; ``settle`` then brings it into the form in
-which equal situations are equal. What leaves is held against what the disk has, there and then.
+An event changes the node and leaves messages in ``sent``. ``settle`` then converts the node to a
+form in which equal situations are equal. Each sent message is checked against the disk at once.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from simulation.invariants.violation import Violation
 
 CLUSTER = "model"
 _NOT_IN_A_MODEL = (StoreHighWatermark, BeginDownload, WriteChunk)
-"""A crash may leave any watermark, and a checkpoint comes in one step."""
+"""A crash may leave any watermark, and a checkpoint arrives in one step."""
 
 
 def key_of(node_id: NodeId) -> ReplicaKey:
-    """The replica key of a node in a model."""
+    """Return the replica key of a node in a model."""
     return ReplicaKey(node_id, bytes([node_id]) * 16)
 
 
 @cache
-def config_of(*, tells_commits: bool) -> QuorumConfig:
-    """What the nodes of a model are set to."""
-    return QuorumConfig(high_watermark_delay_ms=0 if tells_commits else 10, append_delay_ms=0)
+def config_of(*, announces_commits: bool) -> QuorumConfig:
+    """Return the configuration of the nodes of a model."""
+    return QuorumConfig(high_watermark_delay_ms=0 if announces_commits else 10, append_delay_ms=0)
 
 
 def _plain(effect: Effect) -> Effect:
-    """An append as the records that it leaves on disk, whoever wrote them."""
+    """Return an append as the records that it leaves on disk, whoever wrote them."""
     if not isinstance(effect, Append):
         return effect
     entries: Any = entries_of(effect)
@@ -70,8 +70,10 @@ def _without_vote(state: ElectionState) -> ElectionState:
 
 
 class NoChance(random.Random):
-    """Decides nothing. Pauses before a node stands again are the longest there are, so that none is
-    over while time stands still: its timer, which may fire at any moment, stands for their end.
+    """A random generator whose pauses before a campaign are the longest possible.
+
+    No pause ends while time stands still: the node's timer, which may expire at any moment, ends
+    it.
     """
 
     def randrange(self, *_: Any, **__: Any) -> int:
@@ -100,7 +102,7 @@ class Working(CoreNode):
     last_pass: bool = False
     """Whether its disk completes nothing more before it crashes."""
     stored: int = 0
-    """What it knew to be committed before its disk was given anything to do."""
+    """Its high watermark before its disk got work to do."""
     sent: list[tuple[NodeId, Message]] = field(default_factory=list)
     killed: frozenset[int] = frozenset()
     before: frozenset[int] = frozenset()
@@ -114,10 +116,10 @@ class Working(CoreNode):
         checkpoints: dict[SnapshotId, Log],
         high_watermark: int,
         *,
-        tells_commits: bool,
+        announces_commits: bool,
     ) -> Working:
-        """A process that has just started on ``disk``."""
-        config = config_of(tells_commits=tells_commits)
+        """Return a process that has just started on ``disk``."""
+        config = config_of(announces_commits=announces_commits)
         me = key_of(node_id)
         raft = RaftNode(config=config, cluster_id=CLUSTER, me=me, rng=NoChance(), bootstrap=())
         node = cls(raft, disk, crashes, checkpoints)
@@ -137,10 +139,10 @@ class Working(CoreNode):
     def take(self, output: Output) -> None:
         for event in output.events:
             if isinstance(event, TruncationRefused):
-                self._fail("committed-stays", "told to cut what is committed")
+                self._fail("committed-stays", "asked to truncate committed records")
         for effect in output.persist:
             if isinstance(effect, Truncate) and effect.end_offset < self.raft.high_watermark:
-                self._fail("committed-stays", "a cut below the high watermark")
+                self._fail("committed-stays", "a truncation below the high watermark")
         output.persist = [_plain(each) for each in output.persist]
         output.after_persist = [each for each in output.after_persist if not self._is_search(each)]
         output.immediate = [each for each in output.immediate if not self._is_search(each)]
@@ -167,7 +169,7 @@ class Working(CoreNode):
             self._fail("one-vote", "a second vote in an epoch", before=voted, now=now.voted)
 
     def _is_search(self, send: Send | Promise) -> bool:
-        """Whether it only asks a peer who leads; those are lost in every model."""
+        """Return whether the message only asks a peer for the leader; models lose those."""
         role = self.core.role
         is_fetch = isinstance(send.message, FetchRequest | FetchSnapshotRequest)
         return is_fetch and not (isinstance(role, Follower) and role.leader_id == send.to)
@@ -182,12 +184,12 @@ class Working(CoreNode):
         ):
             message = replace(message, read_round=NO_ROUND)
         if isinstance(message, FetchRequest) and self.core.config.high_watermark_delay_ms:
-            # Only a leader that tells commits at once looks at it.
+            # Only a leader that announces commits at once reads it.
             message = replace(message, high_watermark=0)
         return message
 
     def leave(self, to: NodeId, message: Message) -> None:
-        """A message goes on its way; what it promises must be durable."""
+        """Send a message; the state that it promises must be durable."""
         disk = self.disk
         if isinstance(message, FetchRequest):
             offset = message.fetch_offset
@@ -208,18 +210,18 @@ class Working(CoreNode):
                 kept.epoch == message.epoch and kept.voted is not None and kept.voted.id == to
             )
             if is_vote and not is_held:
-                self._fail("promises", "a vote left before it was durable", durable=kept)
+                self._fail("promises", "a vote was sent before it was durable", durable=kept)
         self.sent.append((to, message))
 
     def _fail(self, name: str, message: str, /, **evidence: object) -> None:
         raise Violation(name, message, node=self.raft.me.id, **evidence)
 
-    def settle(self, *, hears_of_begins: bool, has_pre_votes: bool) -> None:
-        """Bring it into the form in which equal situations are equal."""
+    def settle(self, *, has_begin_answers: bool, has_pre_votes: bool) -> None:
+        """Convert the node to the form in which equal situations are equal."""
         core = self.core
         slots.forget_idle(core, has_pre_votes=has_pre_votes)
         self._forget_votes()
-        names = slots.rename(core, hears_of_begins=hears_of_begins)
+        names = slots.rename(core, has_begin_answers=has_begin_answers)
         fresh = {number for raw, number in names.items() if raw > slots.RAW_FROM}
         live = slots.live_numbers(core)
         self.killed = (self.before - live) | (self.before & fresh)
@@ -235,7 +237,7 @@ class Working(CoreNode):
         )
 
     def _forget_votes(self) -> None:
-        """Once a leader of an epoch is known, whom it was given the vote for decides nothing."""
+        """Drop the vote of an epoch once its leader is known: it decides nothing then."""
         self.core.election = _without_vote(self.core.election)
         self.disk = replace(self.disk, election=_without_vote(self.disk.election))
 
@@ -250,7 +252,7 @@ class Working(CoreNode):
         return message
 
     def forget(self, peer: NodeId, numbers: frozenset[int]) -> None:
-        """``peer`` no longer waits for these answers: do not prepare them."""
+        """Drop answers that ``peer`` no longer waits for."""
         self.promises = [
             each
             for each in self.promises

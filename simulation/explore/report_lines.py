@@ -1,4 +1,4 @@
-"""A way through a model, told step by step."""
+"""Print a path through a model step by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = {
 
 
 def report_lines(report: Report) -> Iterator[str]:
-    """The steps of a violation, with the nodes' state after each, and what it violates."""
+    """Yield the steps to a violation with the nodes' states after each, and the violation."""
     space = report.space
     if space is None or report.violation is None:
         return
@@ -48,7 +48,7 @@ def _nodes(space: Space, numbers: tuple[int, ...]) -> Iterator[str]:
 
 
 def describe(node: Local) -> str:
-    """One node in one line: what is in brackets is its log, as epochs."""
+    """Return one node as one line; brackets hold its log, as epochs."""
     disk = "" if node.durable == node.log else f", on disk {short(node.durable)}"
     voters = "".join(map(str, node.voters))
     leads = "" if not node.leads else ", leads"

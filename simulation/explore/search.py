@@ -1,7 +1,7 @@
-"""Breadth first through all states of a model, to the end or to the first violation.
+"""Search all states of a model breadth first, to the end or to the first violation.
 
-Every state is kept whole, so that no two are ever taken for one another, and with it how it was
-first reached: a violation is told as the shortest way to it.
+Every state is kept whole, so that no two are ever confused, together with the step that first
+reached it. A violation is reported with the shortest path to it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from simulation.invariants.violation import Violation
 
 @dataclass
 class Report:
-    """What came of an exploration."""
+    """The result of an exploration."""
 
     model: Model
     states: int = 0
     transitions: int = 0
     depth: int = 0
-    """Steps on the longest of the shortest ways."""
+    """Length of the longest shortest path."""
     is_complete: bool = False
     node_states: int = 0
     core_steps: int = 0
-    """How often the real core ran."""
+    """How often the production core ran."""
     packets: int = 0
     led_epochs: int = 0
-    """The most epochs that had a leader in one state."""
+    """The most epochs with a leader in one state."""
     committed_max: int = 0
-    """The longest committed log of any state."""
+    """Length of the longest committed log in any state."""
     violation: Violation | None = None
     trace: list[Step] = field(default_factory=list)
     space: Space | None = None
@@ -48,8 +48,8 @@ def explore(
 
     Args:
         model: What to explore.
-        states_max: Give up, incomplete, beyond this many states.
-        on_level: Told the depth and the number of states after each level.
+        states_max: Stop, incomplete, beyond this many states.
+        on_level: Called with the depth and the number of states after each level.
     """
     space = Space(model)
     report = Report(model, space=space)
@@ -93,7 +93,7 @@ def _closed(report: Report, space: Space, states: int) -> Report:
 def _route_to(
     space: Space, number: int, parents: array[int], choices: array[int], violation: Violation
 ) -> list[Step]:
-    """The steps that first led to state ``number``, and from there to ``violation``."""
+    """Return the steps that first reached state ``number``, then those to ``violation``."""
     taken: list[int] = []
     while parents[number] >= 0:
         taken.append(choices[number])
@@ -105,7 +105,7 @@ def _route_to(
         if isinstance(made, Violation):
             break
         state = space.canonical(made)
-        # The same move under the names that the nodes of this story have.
+        # The same move, with the node names of this path.
         for steps, made in space.moves(actual):
             if isinstance(made, State) and space.canonical(made) == state:
                 route += steps
@@ -114,4 +114,4 @@ def _route_to(
     for steps, made in space.moves(actual):
         if isinstance(made, Violation) and made.name == violation.name:
             return [*route, *steps]
-    raise AssertionError("the way is lost")
+    raise AssertionError("no step leads to the next state")

@@ -1,10 +1,10 @@
-"""Request ids that mean the same in every interleaving, and what makes no difference forgotten.
+"""Normalise request ids and drop state that decides nothing, so that equal situations are equal.
 
 The core draws request ids from a counter, so the same situation would look new every time it is
-reached. A node waits for at most one answer of each kind from each peer; that place gets a fixed
-number here, and a request whose place was given up has the number 0, whose answer the core
-ignores. Counters and times that only feed metrics, reads and back-offs are set to one value: the
-models have no reads, and a timer fires at any moment whatever it says.
+reached. A node waits for at most one answer of each kind from each peer. Each such slot gets a
+fixed number here; a request of an abandoned slot has the number 0, whose answer the core ignores.
+Counters and times that only affect metrics, reads and back-offs get one value: the models have no
+reads, and a timer expires at any moment regardless of its deadline.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from quorum.core.state.upstream import Upstream
 from quorum.core.state.waiting_reads import WaitingReads
 
 NOW_MS = 1_000
-"""Time stands still; a timer that fires is set to this."""
+"""Time stands still; a timer that expires is set to this."""
 DEAD = 0
 FETCH = 1
 BALLOT, _BEGIN, _END_EPOCH = 10, 20, 30
@@ -39,11 +39,11 @@ PRE_BALLOT = 40
 PEERS = 10
 """Ids of nodes in a model are below this."""
 RAW_FROM = 1_000
-"""Ids the core draws itself are above this, and are renamed before a state is looked at."""
+"""Ids drawn by the core are above this; they are renamed before a state is compared."""
 
 
 def slots_of(core: CoreState) -> Iterator[tuple[PeerRequest, int]]:
-    """Everything that waits for an answer: the object with its ``request_id``, its number."""
+    """Yield everything that waits for an answer: the object with its ``request_id``, its number."""
     role = core.role
     flight = core.requests.in_flight
     if flight is not None:
@@ -58,8 +58,8 @@ def slots_of(core: CoreState) -> Iterator[tuple[PeerRequest, int]]:
                 yield end_epoch, _END_EPOCH + peer
 
 
-def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
-    """Give every place its fixed number; raw ids to those numbers."""
+def rename(core: CoreState, *, has_begin_answers: bool) -> dict[int, int]:
+    """Give every slot its fixed number; return the numbers by raw id."""
     names: dict[int, int] = {}
     numbered = [(holder, number) for holder, number in slots_of(core) if holder.request_id]
     for holder, number in numbered:
@@ -70,7 +70,7 @@ def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
     role = core.role
     if isinstance(role, Leader):
         for peer, progress in role.remote.items():
-            if not hears_of_begins:
+            if not has_begin_answers:
                 core.requests.close(progress.begin)
             if progress.begin.request_id:
                 names[progress.begin.request_id] = _BEGIN + peer
@@ -80,7 +80,7 @@ def rename(core: CoreState, *, hears_of_begins: bool) -> dict[int, int]:
 
 
 def live_numbers(core: CoreState) -> frozenset[int]:
-    """The numbers of the places that wait for an answer."""
+    """Return the numbers of the slots that wait for an answer."""
     found = {number for holder, number in slots_of(core) if holder.request_id}
     if isinstance(core.role, Leader):
         remote = core.role.remote.values()
@@ -89,7 +89,7 @@ def live_numbers(core: CoreState) -> frozenset[int]:
 
 
 def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
-    """Set to one value what no decision of a model depends on."""
+    """Give one value to state that no decision of a model depends on."""
     core.disk.watermark_store_due_ms = NEVER_MS
     core.freshness = NEVER_KNOWN
     core.log.cuts = 0
@@ -111,7 +111,7 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
         role.fetch_deadline_ms = NEVER_MS
         role.has_campaigned = role.has_campaigned and has_pre_votes
     if isinstance(role, Prospective):
-        # Whoever yields may go on at any moment: the next event finds its time over.
+        # A node that yields may go on at any moment: at the next event its time is over.
         role.yield_until_ms = 0
     if isinstance(role, Leader):
         _forget_of_leader(core, role)
@@ -121,11 +121,11 @@ _IDLE: tuple[tuple[str, ...], ...] = (
     ("config",), ("rng",), ("out",), ("following", "peers"), ("following", "upstream"),
     ("disk", "watch"), ("forwarded",), ("timers_fired",), ("known_leader", "announced"),
 )  # fmt: skip
-"""Parts of a core that are alike in all states of a model: time stands still and nobody reads."""
+"""Parts of a core that are equal in all states: time stands still, and there are no reads."""
 
 
 def set_aside(core: CoreState) -> None:
-    """Take out what is alike in all states; ``bring_back`` makes it anew."""
+    """Take out what is equal in all states; ``bring_back`` creates it again."""
     for *groups, name in _IDLE:
         owner: Any = core
         for group in groups:
@@ -153,8 +153,8 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
     leader.ahead.clear()
     leader.uncommitted_bytes = 0
     leader.upkeep_due_ms = NEVER_MS
-    # Its majority has been silent for a fetch timeout, and check quorum is not due yet. A leader
-    # with a recent majority refuses a later epoch, which is the same as a lost request.
+    # The leader's majority has been silent for a fetch timeout, and check quorum is not due yet. A
+    # leader with a recent majority refuses a later epoch, which is the same as a lost request.
     config = core.config
     leader.check_quorum_deadline_ms = NOW_MS + config.check_quorum_ms - config.fetch_timeout_ms
     for progress in (*leader.remote.values(), *leader.observers.values()):
@@ -167,14 +167,14 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
     held = leader.held.take_all()
     leader.held = HeldFetches()
     for fetch in sorted(held, key=lambda each: each.sender):
-        # One whose sender has given it up will be answered to nobody.
+        # No node waits for the answer to a Fetch that its sender has given up.
         if fetch.request.request_id != DEAD:
             fetch.deadline_ms = NEVER_MS
             leader.held.hold(fetch)
 
 
 def shift_tickets(core: CoreState) -> int:
-    """Count tickets from the last durable one; returns by how much they fell."""
+    """Count tickets from the last durable one; return by how much they fell."""
     disk = core.disk
     base = disk.durable_ticket
     if base == 0:
@@ -198,7 +198,7 @@ def shift_tickets(core: CoreState) -> int:
 
 
 def forget_search(core: CoreState) -> None:
-    """A question to a peer that only may know who leads stands in nobody's way."""
+    """Drop the pending question for the leader: it delays nothing."""
     flight, role = core.requests.in_flight, core.role
     if flight is not None and not (isinstance(role, Follower) and flight.peer == role.leader_id):
         core.requests.in_flight = None

@@ -1,19 +1,22 @@
 """The states of a cluster and the steps between them.
 
-A state is the number of each node's state, the packets under way, what is left of each budget, and
-the history. Steps look up what an event makes of one node (``local``), move packets, and check.
+A state consists of the number of each node's state, the packets under way, the rest of each budget,
+and the history. A step looks up the outcome of an event for one node (``local``), moves packets,
+and runs the checks.
 
-What is left out, because it changes nothing that is checked; ``DESIGN.md`` has the arguments:
+These cases are left out because they change nothing that is checked; ``DESIGN.md`` has the
+arguments:
 
 * A held Fetch whose time is over: its empty answer leads back to the same state.
 * An answer to a request that its sender has given up: the core drops it by its id.
-* An answer that waits: it comes at once, or never and the request is sent again.
-* A request of an epoch that its receiver has left behind, where refusals are lost, after it was
-  refused; of late ones ``Model.stale`` stay and are refused by every later state too.
-* A process that is down for a while: everything for it comes late.
-* The time at which a disk is done: it is at once, unless the node crashes before.
+* A delayed answer: it comes at once, or never and the request is sent again.
+* Where refusals are lost, a request of an epoch behind its receiver's, after it was refused. Of
+  late
+  ones, ``Model.stale`` stay and are refused by every later state too.
+* A process that is down for a while: all its messages come late.
+* The time at which a disk completes: at once, unless the node crashes before.
 * A crash that leaves a node as it was before the event, or as it is after it without a crash.
-* What the nodes are called that start alike.
+* The names of nodes with the same initial state.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Budget(NamedTuple):
 
 
 class State(NamedTuple):
-    """One state of the cluster. Compares by content, and hashes fast."""
+    """One state of the cluster. Compares by content; its hash is fast."""
 
     locals: tuple[int, ...]
     packets: tuple[int, ...]
@@ -49,20 +52,20 @@ class State(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What happens: an event, and the node it happens to."""
+    """An event, and the node it happens to."""
 
     node: int
     event: Event
     packet: int = -1
-    """The one that is delivered or lost; -1 for none."""
+    """The packet that is delivered or lost; -1 for none."""
 
 
 Route: TypeAlias = tuple[Step, ...]
-"""A step, and what follows from it at once."""
+"""A step, and its immediate consequences."""
 
 
 class Space:
-    """All states of one model, made as they are asked for."""
+    """All states of one model, created on demand."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -77,7 +80,7 @@ class Space:
         self._by_floor: dict[tuple[int, Epoch], int] = {}
 
     def first(self) -> State:
-        """Every node has just started on its disk."""
+        """Return the state in which every node has just started on its disk."""
         model, disks = self.model, self.model.disks()
         outcomes = [self.table.opened(node_id, disks[node_id]) for node_id in self.ids]
         numbers = tuple(each.local for each in outcomes)
@@ -97,12 +100,12 @@ class Space:
         return known
 
     def steps(self, state: State) -> Iterator[Step]:
-        """Everything that may happen next, always in the same order."""
+        """Yield every possible next step, always in the same order."""
         urgent = self._urgent(state)
         return self._free(state) if urgent is None else iter(urgent)
 
     def moves(self, state: State) -> Iterator[tuple[Route, State | Violation]]:
-        """Every step from ``state`` with what is settled at once, and where it ends."""
+        """Yield every step from ``state`` with its consequences, and the resulting state."""
         for step in self.steps(state):
             yield from self._moved(state, state, (step,))
 
@@ -124,7 +127,7 @@ class Space:
             yield from self._moved(begin, made, (*route, step))
 
     def _is_idle_crash(self, begin: State, state: State, made: State, step: Step) -> bool:
-        """Whether a crash leaves a node as it was before, or as it is without the crash."""
+        """Return whether a crash leaves a node as it was, or as it is without the crash."""
         table, at = self.table, step.node
         if step.event[0] != "crash" or not table.locals[state.locals[at]].is_urgent:
             return False
@@ -133,7 +136,7 @@ class Space:
         return body in (table.locals[begin.locals[at]].body, table.locals[without].body)
 
     def _urgent(self, state: State) -> list[Step] | None:
-        """What has to be settled before anything else; None for nothing."""
+        """Return the steps that must come before all others; None for none."""
         table = self.table
         for index, number in enumerate(state.locals):
             node = table.locals[number]
@@ -167,7 +170,7 @@ class Space:
     def _steps_of(
         self, nodes: list[Local], index: int, node: Local, budget: Budget
     ) -> Iterator[Step]:
-        """What may happen to one node without a message."""
+        """Yield the steps of one node that need no message."""
         for event in node.events:
             yield Step(index, event)
         if node.can_write and budget.records:
@@ -182,7 +185,7 @@ class Space:
                 yield Step(index, ("begin", target))
 
     def canonical(self, state: State) -> State:
-        """The one that stands for all that ``state`` becomes by renaming nodes that are alike."""
+        """Return the representative of all renamings of alike nodes in ``state``."""
         numbers = best = state.locals
         ties: list[Images] = []
         for images in self.images:
@@ -205,10 +208,10 @@ class Space:
         return State(numbers, packets, state.budget, at)
 
     def take(self, state: State, step: Step) -> State | None:
-        """The state after ``step``; None where nothing happens at all.
+        """Return the state after ``step``; None where nothing changes.
 
         Raises:
-            Violation: The step shows that a property does not hold.
+            Violation: The step breaks a property.
         """
         table, index, event = self.table, step.node, step.event
         number = state.locals[index]
@@ -251,7 +254,7 @@ class Space:
         return known
 
     def _ask_again(self, numbers: list[int], index: int) -> list[tuple[int, Outcome]]:
-        """Those whose requests the crashed node would have answered notice, and ask again."""
+        """Let the nodes that wait for an answer of the crashed node send their requests again."""
         crashed = self.table.locals[numbers[index]]
         found = []
         for peer, number in sorted(crashed.owed):
@@ -269,7 +272,7 @@ class Space:
         index: int,
         outcome: Outcome,
     ) -> History:
-        """Put a node's new state in place, with all that follows for the others."""
+        """Replace a node's state, with all consequences for the other nodes."""
         table = self.table
         if outcome.violation is not None:
             raise outcome.violation

@@ -1,8 +1,8 @@
-"""States that differ only in who is called what, brought into one form.
+"""Map states that differ only in node names to one form.
 
-Nodes that start alike may be exchanged: what can happen after a renaming of them is the renamed of
-what can happen. Nothing here knows what a core holds. How a state of a node was first reached is
-remembered, and its image is what the real core makes of the renamed events.
+Nodes with the same initial state may be exchanged: renaming commutes with every step. Nothing here
+knows the contents of a core. The table remembers how a state of a node was first reached; its image
+is the outcome of the renamed events in the production core.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Naming: TypeAlias = dict[NodeId, NodeId]
 
 
 def namings_of(model: Model) -> Iterator[Naming]:
-    """Every renaming that the nodes of a model admit, first the one that changes nothing."""
+    """Yield every renaming that a model's nodes admit, first the identity."""
     ids = sorted(model.disks())
     for orders in product(*(permutations(group) for group in model.alike)):
         naming = {node_id: node_id for node_id in ids}
@@ -37,7 +37,7 @@ def namings_of(model: Model) -> Iterator[Naming]:
 
 
 class Images:
-    """What states of nodes, packets and histories become under one naming."""
+    """The images of nodes' states, packets and histories under one naming."""
 
     def __init__(self, table: Locals, naming: Naming, disks: Mapping[NodeId, Disk]) -> None:
         self._table = table
@@ -49,11 +49,11 @@ class Images:
         """Numbers of the renamed histories, by number."""
         ids = sorted(naming)
         former = {new: old for old, new in naming.items()}
-        # At which place the node stood that takes each place.
+        # The old index of the node at each new index.
         self._moved = itemgetter(*(ids.index(former[each]) for each in ids))
 
     def of_locals(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """The renamed nodes, in the order of their new names."""
+        """Return the renamed nodes, in the order of their new names."""
         moved = self._moved(numbers)
         try:
             return tuple(map(self._locals.__getitem__, moved))
@@ -61,7 +61,7 @@ class Images:
             return tuple(map(self.of_local, moved))
 
     def of_local(self, number: int) -> int:
-        """The renamed state of a node."""
+        """Return the renamed state of a node."""
         image = self._locals.get(number)
         if image is None:
             table = self._table
@@ -75,7 +75,7 @@ class Images:
         return self._table.opened(self._naming[event[1]], self._disks[self._naming[event[1]]])
 
     def of_packet(self, number: int) -> int:
-        """The renamed message."""
+        """Return the renamed message."""
         image = self._packets.get(number)
         if image is None:
             table, naming = self._table, self._naming
@@ -96,7 +96,7 @@ class Images:
         return image
 
     def of_event(self, event: Event) -> Event:
-        """The renamed event."""
+        """Return the renamed event."""
         naming = self._naming
         match event:
             case ("deliver", number):
@@ -112,12 +112,12 @@ class Images:
         return event
 
     def of_history(self, history: History) -> History:
-        """The renamed past."""
+        """Return the renamed history."""
         leaders = tuple((epoch, self._naming[leader]) for epoch, leader in history.leaders)
         return History(self.of_log(history.committed), history.commits, leaders)
 
     def of_log(self, log: Log) -> Log:
-        """The renamed records."""
+        """Return the renamed records."""
         return tuple(
             entry
             if entry[1] is None

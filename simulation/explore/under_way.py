@@ -1,8 +1,8 @@
-"""Messages under way: which stay, which are given up, and which can do nothing any more.
+"""Messages under way: which are kept, given up, or can have no effect any more.
 
-A request is under way from the moment its sender waits for the answer until it does no longer or
-its receiver owes one: whatever is lost is asked again. So what is under way follows from the
-states of the nodes, up to ``Model.late`` requests of former roles.
+A request is under way from the moment its sender waits for the answer until the sender stops
+waiting or the receiver owes an answer: a lost request is sent again. So the messages under way
+follow from the states of the nodes, up to ``Model.late`` requests of former roles.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class UnderWay:
         number: int,
         outcome: Outcome,
     ) -> None:
-        """A request that came to nothing will come again, because its sender still waits."""
+        """Keep a request that had no effect: its sender still waits and sends it again."""
         table = self._table
         packet = table.packets[number]
         if not packet.is_request or packet.is_late:
@@ -53,7 +53,7 @@ class UnderWay:
     def give_up(
         self, numbers: list[int], packets: set[int], index: int, killed: frozenset[int]
     ) -> None:
-        """A node waits no longer for some answers: their requests are late from now on."""
+        """Mark the requests as late whose answers a node no longer waits for."""
         table, node_id = self._table, self._ids[index]
         for number in sorted(packets):
             packet = table.packets[number]
@@ -71,10 +71,10 @@ class UnderWay:
                 numbers[other] = table.step(number, event).local
 
     def drop_old(self, numbers: list[int], packets: set[int]) -> None:
-        """Requests that can do nothing any more, and late ones beyond the bounds.
+        """Drop requests that can have no effect any more, and late ones beyond the bounds.
 
-        Of the first ``Model.stale`` stay. What their senders still wait for is nothing, so they
-        stay as they will be when that is given up.
+        Of the first kind ``Model.stale`` stay. While their sender waits they can have no effect
+        either; they stay in the form they have once it stops waiting.
         """
         table, model, late = self._table, self._model, 0
         refused: set[int] = set()
@@ -103,13 +103,13 @@ class UnderWay:
         return known
 
     def is_ignored(self, number: int, local: int) -> bool:
-        """Whether a request changes nothing now and says nothing, so that it stays as it is."""
+        """Return whether a request changes nothing now and gets no answer, so that it stays."""
         known = self._ignored.get((number, local))
         if known is None:
             packet = self._table.packets[number]
             known = packet.is_request and not packet.is_late
             if self._in_vain_known.get((number, local), False):
-                # Refused already, without a trace.
+                # It was refused before and left no effect.
                 known = True
             elif known:
                 outcome = self._table.step(local, ("deliver", number))
@@ -118,7 +118,7 @@ class UnderWay:
         return known
 
     def _can_only_be_refused(self, number: int, local: int) -> bool:
-        """Whether a request is of an epoch that its receiver has left behind, on its disk."""
+        """Return whether a request's epoch is below its receiver's durable epoch."""
         packet, to = self._table.packets[number], self._table.locals[local]
         if packet.epoch < 0:
             return True
@@ -130,7 +130,7 @@ class UnderWay:
         if outcome.local != local or outcome.sent:
             raise Violation(
                 "stale-epoch",
-                "a request of an epoch left behind is not refused",
+                "a request of an earlier epoch is not refused",
                 node=to.node_id,
                 epoch=packet.epoch,
                 durable=to.durable_epoch,

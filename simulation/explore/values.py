@@ -1,4 +1,4 @@
-"""What a cluster knows of its nodes and messages without looking into them."""
+"""What a cluster knows of its nodes and messages without their contents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulation.harness.core_disk import Log
 from simulation.invariants.violation import Violation
 
 Event: TypeAlias = tuple[Any, ...]
-"""Its name, and what it is about."""
+"""The event's name and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,21 @@ class Packet:
     is_request: bool
     epoch: int
     is_late: bool
-    """A request whose sender does not wait for the answer, and did once."""
+    """Whether its sender waited for the answer and no longer does."""
 
     @property
     def outline(self) -> tuple[NodeId, NodeId, type[Message], int]:
-        """What it is, without its contents."""
+        """Return the message's identity without its contents."""
         return self.sender, self.to, type(self.message), self.number
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """One state of one node: packed, and what the cluster looks at."""
+    """One state of one node: packed, with the parts that the cluster reads."""
 
     packed: bytes
     body: bytes
-    """Equal for states that differ only in what is known to be committed and in crashes left."""
+    """Equal for states that differ only in the high watermark and in crashes left."""
     node_id: NodeId
     epoch: int
     durable_epoch: int
@@ -47,7 +47,7 @@ class Local:
     durable_leader: NodeId
     role: str
     leads: bool
-    """It leads, and that is durable."""
+    """Whether it leads and that is durable."""
     can_write: bool
     follows: NodeId
     high_watermark: int
@@ -57,20 +57,20 @@ class Local:
     waits: frozenset[int]
     """Numbers of its own requests that wait for an answer."""
     owed: frozenset[tuple[NodeId, int]]
-    """Whose requests it has yet to answer."""
+    """Sender and number of the requests that it has yet to answer."""
     begins: tuple[NodeId, ...]
-    """Voters that this leader waits for no answer of."""
+    """Voters from which this leader waits for no BeginQuorumEpoch answer."""
     events: tuple[Event, ...]
-    """What may happen to it without a message."""
+    """Events that may happen to it without a message."""
     is_urgent: bool
-    """Its disk is next: nothing else happens until it is known what that has done."""
+    """Whether the next event must decide what its disk has completed."""
     is_moot: bool
-    """What it leads to is reached without it, see ``space``."""
+    """Whether other states cover all that it leads to, see ``space``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an event makes of a node."""
+    """The outcome of an event for a node."""
 
     local: int
     sent: tuple[int, ...]

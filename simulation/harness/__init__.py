@@ -1,1 +1,1 @@
-"""One node of any test: the production core or replica, and what is put in place of its ports."""
+"""One node of any test: the production core or replica, with substitutes for its ports."""

@@ -1,4 +1,4 @@
-"""The disk of a core without a driver: what survives a crash, as values.
+"""The disk of a core without a driver: its durable content, as values.
 
 A log entry is its epoch and, for a voters record, the set that it names. Entries of one epoch at
 one offset are the same record, because one leader appends each offset once.
@@ -40,17 +40,17 @@ from quorum.types import (
 Entry: TypeAlias = tuple[int, tuple[tuple[Voter, ...], tuple[ReplicaKey, ...]] | None]
 """Epoch, and the voters and tombstones of a voters record."""
 Log: TypeAlias = tuple[Entry, ...]
-"""From offset 0 on; what was trimmed is in a checkpoint and stands here as well."""
+"""From offset 0 on; trimmed entries, which are in a checkpoint, are included."""
 
 Value = TypeVar("Value")
 
 BOOTSTRAPPED = ElectionState(bootstrap_state=BootstrapState(b"\1" * 16, is_complete=True))
-"""What a bootstrap voter has on its disk when epoch 1 may begin."""
+"""The state of a bootstrap voter's disk when epoch 1 may begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What one node has on disk, or has handed to it."""
+    """The durable or submitted content of one node's disk."""
 
     election: ElectionState = BOOTSTRAPPED
     first_voters: tuple[Voter, ...] = ()
@@ -59,23 +59,23 @@ class Disk:
     snapshots: Mapping[SnapshotId, int] = field(default_factory=dict)
     """Sizes, by ascending id."""
     ages_ms: Mapping[SnapshotId, int] = field(default_factory=dict)
-    """How long each has been there, as the next start reads it."""
+    """Age of each snapshot, as the next start reads it."""
     high_watermark: int = 0
     chunks: Mapping[SnapshotId, bytes] = field(default_factory=dict)
-    """What has come of snapshots that are being downloaded."""
+    """The downloaded part of each unfinished snapshot."""
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """Where the log ends."""
+        """Return the end of the log."""
         return end_of(self.log)
 
     @property
     def epochs(self) -> tuple[EpochStart, ...]:
-        """The epochs that begin at or above the log start."""
+        """Return the epochs that begin at or above the log start."""
         return epochs_of(self.log, self.start.offset)
 
     def durable_state(self) -> DurableState:
-        """What a process finds that opens this disk."""
+        """Return what a process that opens this disk finds."""
         voters = [VotersAt(-1, self.first_voters)] if self.first_voters else []
         parts = [PartialDownload(each, len(chunk)) for each, chunk in self.chunks.items() if chunk]
         return DurableState(
@@ -92,7 +92,7 @@ class Disk:
         )
 
     def read(self, offset: int, end_offset: int) -> ReceivedRecords:
-        """Records of [offset, end_offset); their entries stand in the place of bytes."""
+        """Return records of [offset, end_offset); their entries take the place of bytes."""
         log = self.log[:end_offset]
         entries: Any = log[offset:]
         return ReceivedRecords(
@@ -100,7 +100,7 @@ class Disk:
         )
 
     def after(self, effect: Effect, checkpoints: Mapping[SnapshotId, Log]) -> Disk:
-        """This disk once ``effect`` is done; ``checkpoints`` says what some snapshots contain."""
+        """Return this disk after ``effect``; ``checkpoints`` has the contents of some snapshots."""
         match effect:
             case SaveElectionState():
                 return replace(self, election=effect.state)
@@ -132,7 +132,7 @@ class Disk:
                 return self
 
     def with_snapshot(self, snapshot_id: SnapshotId, size: int) -> Disk:
-        """This disk with one more snapshot."""
+        """Return this disk with one more snapshot."""
         known = {**self.snapshots, snapshot_id: size}
         ids = sorted(known, key=lambda each: (each.offset, each.epoch))
         return replace(self, snapshots={each: known[each] for each in ids})
@@ -145,12 +145,12 @@ def _without(
 
 
 def plain_log(end: OffsetAndEpoch) -> Log:
-    """A log that ends there, of one epoch."""
+    """Return a log with that end, of one epoch."""
     return ((end.epoch, None),) * end.offset
 
 
 def entries_of(effect: Append) -> Log:
-    """The records that an append writes.
+    """Return the records that an append writes.
 
     The payload of copied records is their entries; those of a leader or of a test have none.
     """
@@ -167,12 +167,12 @@ def entries_of(effect: Append) -> Log:
 
 
 def end_of(log: Log) -> OffsetAndEpoch:
-    """Where a log ends."""
+    """Return the end of a log."""
     return OffsetAndEpoch(len(log), log[-1][0] if log else 0)
 
 
 def epochs_of(log: Log, start: int) -> tuple[EpochStart, ...]:
-    """The epochs that begin in ``log`` from offset ``start`` on."""
+    """Return the epochs that begin in ``log`` from offset ``start`` on."""
     found: list[EpochStart] = []
     for offset in range(start, len(log)):
         if not found or found[-1].epoch != log[offset][0]:
@@ -181,7 +181,7 @@ def epochs_of(log: Log, start: int) -> tuple[EpochStart, ...]:
 
 
 def voters_in(log: Log, start: int) -> tuple[VotersAt, ...]:
-    """The voters records of ``log`` from offset ``start`` on."""
+    """Return the voters records of ``log`` from offset ``start`` on."""
     found: list[VotersAt] = []
     for offset in range(start, len(log)):
         voters = log[offset][1]

@@ -1,7 +1,7 @@
-"""The core of one node, with a disk that catches up when it is told to.
+"""The core of one node, with a disk that completes work on request.
 
 The explorer, ``relay_scale`` and the unit tests of the core derive from ``CoreNode``. Each has a
-network and a clock of its own; the order in which an output takes effect is the driver's.
+network and a clock of its own; outputs take effect in the driver's order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simulation.harness.core_disk import Disk
 
 @value
 class Promised:
-    """A message that leaves when the disk has completed a ticket."""
+    """A message that is sent when the disk has completed a ticket."""
 
     ticket: int
     to: NodeId
@@ -40,28 +40,28 @@ class CoreNode(ABC):
 
     raft: RaftNode
     disk: Disk
-    """What is durable."""
+    """The durable content."""
     pending: list[tuple[int, tuple[Effect, ...]]] = field(default_factory=list, init=False)
-    """What the disk was given to do and has not completed, by ticket."""
+    """Work submitted to the disk and not complete, by ticket."""
     promises: list[Promised] = field(default_factory=list, init=False)
-    """What leaves when the disk has completed a ticket."""
+    """Messages that wait for a ticket."""
 
     @property
     @abstractmethod
     def now_ms(self) -> int:
-        """The time on the node's clock."""
+        """Return the time on the node's clock."""
 
     @abstractmethod
     def leave(self, to: NodeId, message: Message) -> None:
-        """A message goes on its way."""
+        """Send a message."""
 
     def after(self, disk: Disk, effect: Effect) -> Disk:
-        """What ``effect`` makes of a disk."""
+        """Return a disk after ``effect``."""
         return disk.after(effect, {})
 
     @property
     def written(self) -> Disk:
-        """What the disk will hold once it has done all that was handed to it."""
+        """Return the disk's content once all submitted work is complete."""
         disk = self.disk
         for _, effects in self.pending:
             for effect in effects:
@@ -69,7 +69,7 @@ class CoreNode(ABC):
         return disk
 
     def take(self, output: Output) -> None:
-        """Let the output of an entry point take effect."""
+        """Apply the output of an entry point."""
         if output.persist:
             self.pending.append((output.ticket, tuple(output.persist)))
         for promise in output.after_persist:
@@ -79,7 +79,7 @@ class CoreNode(ABC):
             self.leave(send.to, self.filled(send.message))
 
     def persist(self) -> None:
-        """The disk completes the oldest group handed to it."""
+        """Complete the oldest group submitted to the disk."""
         ticket, effects = self.pending.pop(0)
         for effect in effects:
             self.disk = self.after(self.disk, effect)
@@ -93,11 +93,11 @@ class CoreNode(ABC):
                 self.take(self.raft.on_local_event(self.now_ms, self.sealed(effect.snapshot_id)))
 
     def sealed(self, snapshot_id: SnapshotId) -> SnapshotSealed:
-        """What the runtime reports of a snapshot that was downloaded whole."""
+        """Return what the runtime reports of a completely downloaded snapshot."""
         return SnapshotSealed(snapshot_id, (), self.disk.snapshots[snapshot_id])
 
     def filled(self, decided: Outgoing) -> Message:
-        """The message, with what the runtime would read; ``received`` takes its records."""
+        """Return the message with what the runtime would read; see ``received`` for its records."""
         if isinstance(decided, FetchDecision):
             wanted, records = decided.content, b""
             if isinstance(wanted, ServeRecords):
@@ -111,5 +111,5 @@ class CoreNode(ABC):
         return decided
 
     def read(self, offset: int, end_offset: int) -> ReceivedRecords:
-        """Records of [offset, end_offset) for another node."""
+        """Return records of [offset, end_offset) for another node."""
         return self.written.read(offset, end_offset)

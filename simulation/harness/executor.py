@@ -1,4 +1,4 @@
-"""A worker that is never late: jobs run at once, in the caller's thread."""
+"""An executor that runs jobs at once, in the caller's thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A whole replica whose disk, clock and network are moved by hand.
+"""A whole replica whose disk, clock and network are controlled step by step.
 
-Scenarios and the unit tests of the replica derive from it; ``Incarnation``, whose disk and clock
-move by themselves, shares only the executor.
+Scenarios and the unit tests of the replica derive from it. ``Incarnation``, whose disk and clock
+run by themselves, shares only the executor.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ DIRECTORY = partition_directory(DATA_DIR)
 
 
 class HandClock:
-    """``ports.Clock`` that moves only by hand."""
+    """``ports.Clock`` that moves only when set."""
 
     def __init__(self, now_ms: int) -> None:
         self.time_ms = now_ms
         self.wall_offset_ms = 0
-        """How far the wall clock has been set on, or back."""
+        """How far the wall clock was set forward or back."""
 
     def now_ms(self) -> int:
         return self.time_ms
@@ -45,10 +45,10 @@ class HandClock:
 
 
 class ReplicaNode(ReplicaHost):
-    """A node over all its process runs; ``replica`` and ``stores`` are None while it is down.
+    """A node across its process runs; ``replica`` and ``stores`` are None while it is down.
 
-    What the replica submits waits in ``groups`` until ``complete``; messages and events are the
-    business of whoever derives.
+    What the replica submits waits in ``groups`` until ``complete``. Derived classes handle messages
+    and events.
     """
 
     def __init__(self, node_id: NodeId, cluster_id: str, clock: HandClock) -> None:
@@ -72,7 +72,7 @@ class ReplicaNode(ReplicaHost):
             ElectionFile(self.fs, DIRECTORY).save(BOOTSTRAPPED)
 
     def open(self, log: LogConfig, snapshot: SnapshotConfig, **release: Any) -> Stores:
-        """Open the directory; ``release`` is what else ``open_stores`` takes.
+        """Open the directory; ``release`` holds further arguments of ``open_stores``.
 
         Raises:
             QuorateError: The directory cannot be used.
@@ -89,15 +89,15 @@ class ReplicaNode(ReplicaHost):
         return self.stores
 
     def run(self, stores: Stores, config: ReplicaConfig) -> Replica:
-        """Make the replica; it takes its first role with ``start``."""
+        """Create the replica; it takes its first role with ``start``."""
         self.replica = Replica(stores, self, config)
         return self.replica
 
     def complete(self, *groups: WriteGroup) -> None:
-        """Let the disk carry out these groups in one pass, and report it.
+        """Let the disk complete these groups in one pass, and report it.
 
         Raises:
-            PowerLost: The disk was told to stop in the middle.
+            PowerLost: The disk was set to stop in the middle.
             StorageError: The disk failed; the node must stop.
         """
         replica, stores = self.replica, self.stores
@@ -108,15 +108,15 @@ class ReplicaNode(ReplicaHost):
         replica.write_done(done)
 
     def written(self, groups: tuple[WriteGroup, ...]) -> None:
-        """The disk has completed ``groups``; the replica does not know yet."""
+        """Note that the disk has completed ``groups``; the replica does not know yet."""
 
-    # What the replica asks of its host.
+    # Ports that the replica needs.
 
     def submit(self, group: WriteGroup) -> None:
         self.groups.append(group)
 
     def set_peers(self, addresses: object, *, is_hint: bool = False) -> None:
-        """Every node is reachable under its number."""
+        """Ignore addresses: every node is reachable under its number."""
 
     def to_driver(self, call: Callable[[], None]) -> None:
         call()

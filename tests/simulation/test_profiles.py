@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from simulation.episode import run
-from simulation.harm.table import ACTS
+from simulation.faults.table import ACTS
 from simulation.lanes import run_lane
 from simulation.minima import MINIMA
 from simulation.options import Options

@@ -13,8 +13,8 @@ from quorum.types import Endpoint, Voter
 from simulation import healing
 from simulation.cluster import Cluster
 from simulation.episode import run
-from simulation.harm.identities import clone
-from simulation.harm.site import Site
+from simulation.faults.identities import clone
+from simulation.faults.site import Site
 from simulation.healing import HealingPhase, progress_bound_ms
 from simulation.invariants.violation import Violation
 from simulation.lanes import run_lane

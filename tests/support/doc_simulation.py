@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable
 
 from simulation.explore.models import MODELS
-from simulation.harm.table import ACTS
+from simulation.faults.table import ACTS
 from simulation.invariants import table as invariants
 from simulation.minima import MINIMA
 from simulation.profiles import PROFILES

@@ -85,7 +85,9 @@ def test_too_little_happening_fails(
         (("--seeds", "50", "--voters", "1"), "only in clusters of the usual shape"),
         (("--seeds", "2", "--observers", "0"), "usual shape everything may happen; 2 seeds"),
         pytest.param(
-            ("--seeds", "50"), "storms of 20 events are shorter than 1000", marks=pytest.mark.long
+            ("--seeds", "50"),
+            "fault phases of 20 events are shorter than 1000",
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -133,7 +135,7 @@ def test_a_run_without_a_seed_proves_nothing(capsys: pytest.CaptureFixture[str])
         (("--seeds", "x"), "neither a number nor A..B"),
         (("--seeds", "9..9"), "has no seeds"),
         (("--voters", "0"), "each must be 1 to 9"),
-        (("--observers", "1,b"), "no list of numbers"),
+        (("--observers", "1,b"), "not a list of numbers"),
         (("--faults", "hail"), "'hail' is not one of"),
         (("--minutes", "0"), "not in the range x>0"),
     ],

@@ -1,8 +1,8 @@
-"""Nodes that are started with another release, or with the record codec that is not theirs."""
+"""Nodes that are started with another release, or with the wrong record codec."""
 
 from __future__ import annotations
 
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 from simulation.member import Member
 from simulation.memory_filesystem import KEEP_ALL
 from statemachine.image import MetadataImage
@@ -21,15 +21,15 @@ NEW_TYPES = (
     ProducerIdsRecord,
     BrokerFencedEvent,
 )
-"""One of them is taken to be new: an older release does not know it."""
+"""One of them is taken to be new, so that an older release does not know it."""
 
 _OLDER_US = 300_000
 
 
 def older_release(site: Site) -> bool:
-    """A running node is restarted with an older release, and with this one after a while.
+    """Restart a running node with an older release, and with the present one after a while.
 
-    One node at a time: those that cannot lead stay fewer than any majority.
+    One node at a time, so that the nodes that cannot lead stay fewer than any majority.
     """
     if any(each.lacks for each in site.cluster.members.values()):
         return False
@@ -49,10 +49,10 @@ def _restart(member: Member, lacks: frozenset[int]) -> None:
 
 
 def other_codec(site: Site) -> bool:
-    """A running node is restarted with the codec that its directory is not in.
+    """Restart a running node with a codec that is not its directory's.
 
-    It must refuse to start, and comes back when somebody has corrected that. An empty directory is
-    in neither codec.
+    It must refuse to start, and restarts once that is corrected. An empty directory has no codec
+    yet.
     """
     member = site.any(up=True)
     if member is None or member.replica is None:

@@ -1,4 +1,4 @@
-"""Disks that fail, fill up, hang or crawl, and corruption; files that are not their node's."""
+"""Disks that fail, fill up, hang or become slow; corrupt files and files of other nodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from quorum.core.voters.majority import quorum_size
 from quorum.log.layout import partition_directory
 from simulation import file_damage
 from simulation.damaged_files import DATA_DIR
+from simulation.faults.site import Site
 from simulation.forgery import forge_batch
-from simulation.harm.site import Site
 from simulation.invariants.mirror import Batch
 from simulation.member import Member
 from simulation.memory_filesystem import Faults
@@ -29,13 +29,13 @@ class EndsWith:
 
 
 def failing_sync(site: Site) -> bool:
-    """One of the next syncs fails, and what it should have kept is gone with the next crash."""
+    """One of the next syncs fails; the next crash loses what it should have kept."""
     member = site.any(up=True)
     return member is not None and member.disk.fault(Faults(error_at_sync=site.rng.randrange(4)))
 
 
 def full_disk(site: Site) -> bool:
-    """No space, from one of the next writes on; also while a directory is being opened."""
+    """Writes fail for lack of space from one of the next on, or while a directory is opened."""
     member = site.any(up=site.rng.random() < 0.8)
     if member is None:
         return False
@@ -48,13 +48,13 @@ def full_disk(site: Site) -> bool:
 
 
 def unreadable(site: Site) -> bool:
-    """Reads of one kind of file fail: at once, or while the directory is being opened."""
+    """Reads of one kind of file fail, at once or while the directory is opened."""
     member = site.any(up=site.rng.random() < 0.5)
     if member is None:
         return False
     suffix = site.rng.choice(_UNREADABLE)
     if suffix == ".digest":
-        # Nothing is lost, but from there on digests of this log are not known.
+        # Nothing is lost, but from there on the digests of this log are unknown.
         site.cluster.run_observer.is_chain_damaged = True
     faults = Faults(unreadable=EndsWith(suffix))
     if member.is_up:
@@ -65,7 +65,7 @@ def unreadable(site: Site) -> bool:
 
 
 def hang(site: Site) -> bool:
-    """A disk completes nothing for a while; its process knows of nothing."""
+    """A disk completes nothing for a while; its process does not know."""
     member = site.any(up=True)
     if member is not None:
         member.disk.hang(site.cluster.scheduler.now_us, site.some_us(400_000))
@@ -88,7 +88,7 @@ def corruption(site: Site) -> bool:
 
 
 def corruption_running(site: Site) -> bool:
-    """One bit of one file flips below a running node, which may not look at it for long."""
+    """One bit of one file flips below a running node, which may not read it for long."""
     return _corruption(site, is_running=True)
 
 
@@ -107,9 +107,9 @@ def _corruption(site: Site, *, is_running: bool) -> bool:
 
 
 def swap(site: Site) -> bool:
-    """While a node is down a file of another node, or its own of earlier, takes a file's place.
+    """While a node is down, a file of another node or an earlier one of its own replaces a file.
 
-    What it was earlier is what the disk held when this act came to it before.
+    The earlier one is from the disk's content when this fault last chose it.
     """
     member = site.any(up=False)
     if member is None:
@@ -159,7 +159,7 @@ def misname_checkpoint(site: Site) -> bool:
 
 
 def _others_hold(site: Site, member: Member, batch: Batch) -> bool:
-    """Whether a majority has the batch without that node: else the forged one may prevail."""
+    """Return whether a majority has the batch without that node; else the forged one may win."""
     cluster = site.cluster
     key = (batch.end_offset, batch.epoch)
     holders = sum(
@@ -173,10 +173,10 @@ def _others_hold(site: Site, member: Member, batch: Batch) -> bool:
 
 
 def forge(site: Site) -> bool:
-    """A batch gets other bytes while its node is down, and every digest beside it agrees.
+    """A batch gets other bytes while its node is down, and every digest beside it matches.
 
-    No check of that disk alone can find it. One that no producer has numbered, so that images do
-    not differ. The disk counts as damaged for good.
+    No check of that disk alone can detect it. The batch is one without a producer, so images do not
+    differ. The disk counts as damaged until the end.
     """
     member = site.any(up=False)
     if member is None or not site.budget.allows(member) or member.disk.has_lost_its_vote:

@@ -1,9 +1,9 @@
-"""Observers that others fetch from: gone, stopped, cut off, or somewhere else in the tree."""
+"""Faults of relays: crashed, paused, cut off, or moved in the tree."""
 
 from __future__ import annotations
 
-from simulation.harm import processes
-from simulation.harm.site import Site
+from simulation.faults import processes
+from simulation.faults.site import Site
 from simulation.member import Member
 from simulation.memory_filesystem import KEEP_ALL
 
@@ -18,7 +18,7 @@ def _relay(site: Site) -> Member | None:
 
 
 def crash_relay(site: Site) -> bool:
-    """As ``crash``, of a node that observers fetch from."""
+    """As ``crash``, for a node that observers fetch from."""
     member = _relay(site)
     if member is not None:
         processes.stop_and_start(site, member)
@@ -26,7 +26,7 @@ def crash_relay(site: Site) -> bool:
 
 
 def pause_relay(site: Site) -> bool:
-    """A relay gets no processor time for a while, and goes on where it was."""
+    """Pause a relay for a while; it resumes where it was."""
     member = _relay(site)
     if member is not None:
         member.pause(site.some_us(_STOPPED_US))
@@ -34,9 +34,9 @@ def pause_relay(site: Site) -> bool:
 
 
 def isolate_relay(site: Site) -> bool:
-    """Nothing reaches a relay from the voters, or from anybody, until links are mended.
+    """Block all messages to a relay from the voters, or from all nodes, until links are healed.
 
-    Its own observers may still reach it: it falls behind the leader's log start before them.
+    Its own observers may still reach it: the leader trims beyond the relay's end before theirs.
     """
     member = _relay(site)
     if member is None:
@@ -50,7 +50,7 @@ def isolate_relay(site: Site) -> bool:
 
 
 def move_observer(site: Site) -> bool:
-    """An operator gives an observer other relays, wise or not, and starts it again."""
+    """Give an observer other relays, sensible or not, and restart it."""
     cluster = site.cluster
     if not cluster.relays.observers:
         return False

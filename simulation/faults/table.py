@@ -1,10 +1,10 @@
-"""Every act of harm by its name. Profiles weigh them; lanes count those that happened."""
+"""Every fault by its name. Profiles weigh them; lanes count those that took effect."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulation.harm import (
+from simulation.faults import (
     disks,
     downloads,
     identities,
@@ -16,7 +16,7 @@ from simulation.harm import (
     times,
     voters,
 )
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 
 ACTS: dict[str, Callable[[Site], bool]] = {
     "crash": processes.crash,
@@ -68,4 +68,4 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "older-release": releases.older_release,
     "other-codec": releases.other_codec,
 }
-"""An act returns whether there was anything to do it to."""
+"""A fault returns whether it found something to act on."""

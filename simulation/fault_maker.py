@@ -1,17 +1,17 @@
-"""Who does harm to a cluster, and when: acts drawn by the weights of the profile."""
+"""Injects faults into a cluster, drawn by the weights of the profile."""
 
 from __future__ import annotations
 
 import random
 
 from simulation.budget import Budget
-from simulation.harm.site import Site
-from simulation.harm.table import ACTS
+from simulation.faults.site import Site
+from simulation.faults.table import ACTS
 from simulation.population import Population
 
 
 class FaultMaker:
-    """Does one harm, or mends one, each time its turn comes; ends with ``Cluster.heal``."""
+    """Injects or heals one fault per turn, until ``Cluster.heal``."""
 
     def __init__(self, cluster: Population, budget: Budget, rng: random.Random) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""What every act of harm has at hand: the cluster, chance, and ways to pick a victim."""
+"""What every fault needs: the cluster, randomness, and ways to pick a victim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulation.population import Population
 
 
 class Site:
-    """One per fault maker. Acts draw from ``rng`` only, so a seed repeats them."""
+    """One per fault maker. Faults draw from ``rng`` only, so a seed repeats them."""
 
     def __init__(self, cluster: Population, budget: Budget, rng: random.Random) -> None:
         self.cluster = cluster
@@ -21,12 +21,12 @@ class Site:
         self.rng = rng
 
     def any(self, *, up: bool) -> Member | None:
-        """A node that runs, or one that does not."""
+        """Return a node that runs, or one that does not."""
         members = [each for each in self.cluster.members.values() if each.is_up == up]
         return self.rng.choice(members) if members else None
 
     def leader(self) -> Member | None:
-        """One that takes itself for the leader."""
+        """Return a node that takes itself for the leader."""
         leaders = [
             each
             for each in self.cluster.members.values()
@@ -35,7 +35,7 @@ class Site:
         return self.rng.choice(leaders) if leaders else None
 
     def later(self, delay_us: int, call: Callable[..., None], *arguments: Any) -> None:
-        """Go on with an act, unless all faults have ended by then."""
+        """Continue a fault later, unless all faults have ended by then."""
 
         def act() -> None:
             if not self.cluster.is_healed:
@@ -44,11 +44,11 @@ class Site:
         self.cluster.scheduler.after(delay_us, act)
 
     def some_us(self, mean_us: int) -> int:
-        """A time around ``mean_us``, seldom much longer."""
+        """Return a time around ``mean_us``, seldom much longer."""
         return 1 + int(self.rng.expovariate(1.0) * mean_us)
 
     def record_damage(self, member: Member, change: Change) -> None:
-        """A file of a disk is not what its node wrote: what may follow from that is no finding."""
+        """Record that a file is not what its node wrote: its consequences are no violation."""
         cluster = self.cluster
         if change.loses or change.kind == "digest":
             cluster.run_observer.is_chain_damaged = True

@@ -1,9 +1,9 @@
-"""Processes and machines that end, start, stop for a while, or are asked to go."""
+"""Processes and machines that crash, start, pause or shut down."""
 
 from __future__ import annotations
 
 from quorum.core.contract.local_events import Resign, ShutDown, TransferLeadership
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 from simulation.member import Member
 from simulation.memory_filesystem import (
     KEEP_ALL,
@@ -21,7 +21,7 @@ CRASH_MODES: dict[str, CrashMode] = {
     "reorder": REORDERED,
 }
 _DOWN_US = 150_000
-_LOOP_LIVES_MAX = 6
+_LOOP_CRASHES_MAX = 6
 _RECOVERY_CALLS = 8
 """About as many changing calls as opening a directory makes."""
 
@@ -32,19 +32,19 @@ def _stop(site: Site, member: Member, name: str) -> None:
 
 
 def stop_and_start(site: Site, member: Member) -> None:
-    """Let a node die in any way, and come back after a while."""
+    """Crash a node in any way, and start it again after a while."""
     _stop(site, member, site.rng.choice(sorted(CRASH_MODES)))
     site.later(site.some_us(_DOWN_US), start_again, member)
 
 
 def start_again(member: Member) -> None:
-    """Start a node, unless somebody has."""
+    """Start a node that is still down."""
     if not member.is_up:
         member.boot()
 
 
 def crash(site: Site) -> bool:
-    """One node dies: its process alone, or its machine with what was not synced."""
+    """Crash one node: its process alone, or its machine with unsynced writes."""
     member = site.any(up=True)
     if member is not None:
         stop_and_start(site, member)
@@ -52,7 +52,7 @@ def crash(site: Site) -> bool:
 
 
 def crash_leader(site: Site) -> bool:
-    """As ``crash``, of whoever leads."""
+    """As ``crash``, for the leader."""
     leader = site.leader()
     if leader is not None:
         stop_and_start(site, leader)
@@ -60,7 +60,7 @@ def crash_leader(site: Site) -> bool:
 
 
 def crash_all(site: Site) -> bool:
-    """Everybody dies; they come back one by one, or all in one moment."""
+    """Crash all nodes; they restart one by one, or all at once."""
     members = [each for each in site.cluster.members.values() if each.is_up]
     if site.rng.random() < 0.5:
         for member in members:
@@ -75,33 +75,33 @@ def crash_all(site: Site) -> bool:
 
 
 def crash_loop(site: Site) -> bool:
-    """A node dies again and again, each time soon after it has started."""
+    """Crash a node repeatedly, each time soon after it has started."""
     member = site.any(up=True)
     if member is None:
         return False
 
-    def again(lives: int) -> None:
+    def again(crashes: int) -> None:
         start_again(member)
-        if lives and member.is_up:
-            site.later(site.some_us(8_000), die, lives)
+        if crashes and member.is_up:
+            site.later(site.some_us(8_000), die, crashes)
 
-    def die(lives: int) -> None:
+    def die(crashes: int) -> None:
         if member.is_up:
             _stop(site, member, site.rng.choice(sorted(CRASH_MODES)))
-        site.later(site.some_us(2_000), again, lives - 1)
+        site.later(site.some_us(2_000), again, crashes - 1)
 
-    die(site.rng.randint(2, _LOOP_LIVES_MAX))
+    die(site.rng.randint(2, _LOOP_CRASHES_MAX))
     return True
 
 
 def power_in_call(site: Site) -> bool:
-    """Power fails right after one of the next changing calls to the disk."""
+    """Cut the power right after one of the next changing calls to the disk."""
     member = site.any(up=True)
     return member is not None and member.disk.fault(Faults(stop_after_call=site.rng.randrange(12)))
 
 
 def power_in_recovery(site: Site) -> bool:
-    """A node that is down starts, and power fails while it opens its directory."""
+    """Start a node that is down, and cut the power while it opens its directory."""
     member = site.any(up=False)
     if member is None:
         return False
@@ -111,7 +111,7 @@ def power_in_recovery(site: Site) -> bool:
 
 
 def start(site: Site) -> bool:
-    """A node that is down starts."""
+    """Start a node that is down."""
     member = site.any(up=False)
     if member is not None:
         member.boot()
@@ -119,7 +119,7 @@ def start(site: Site) -> bool:
 
 
 def shut_down(site: Site) -> bool:
-    """SIGTERM: a node stops standing, hands over if it leads, and ends a moment later."""
+    """SIGTERM: a node stops campaigning, transfers leadership if it leads, and ends soon."""
     member = site.any(up=True)
     if member is None:
         return False
@@ -136,7 +136,7 @@ def shut_down(site: Site) -> bool:
 
 
 def pause(site: Site) -> bool:
-    """A process gets no processor time for a while."""
+    """Stop a process for a while without ending it."""
     member = site.any(up=True)
     if member is not None:
         member.pause(site.some_us(200_000))
@@ -144,7 +144,7 @@ def pause(site: Site) -> bool:
 
 
 def resign(site: Site) -> bool:
-    """An operator asks the leader to go."""
+    """Ask the leader to resign, as an operator does."""
     leader = site.leader()
     if leader is not None:
         leader.notify(Resign())
@@ -152,7 +152,7 @@ def resign(site: Site) -> bool:
 
 
 def transfer(site: Site) -> bool:
-    """An operator asks the leader to hand over to whoever is most caught up."""
+    """Ask the leader to transfer leadership to the most caught-up voter."""
     leader = site.leader()
     if leader is not None:
         leader.notify(TransferLeadership(0))
@@ -160,7 +160,7 @@ def transfer(site: Site) -> bool:
 
 
 def checkpoint(site: Site) -> bool:
-    """An operator asks for a checkpoint now."""
+    """Request a checkpoint, as an operator does."""
     member = site.any(up=True)
     if member is not None:
         member.checkpoint()

@@ -1,14 +1,14 @@
-"""Clocks that are set, drift and jump. Safety rests on none of them."""
+"""Clocks that are set, drift and jump. Safety depends on none of them."""
 
 from __future__ import annotations
 
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 
 _HOUR_MS = 3_600_000
 
 
 def wall_step(site: Site) -> bool:
-    """Somebody sets a wall clock, by up to an hour."""
+    """Set a wall clock, by up to an hour."""
     member = site.any(up=True)
     if member is not None:
         member.clock.step_wall(site.rng.randint(-_HOUR_MS, _HOUR_MS))
@@ -16,7 +16,7 @@ def wall_step(site: Site) -> bool:
 
 
 def strobe(site: Site) -> bool:
-    """A wall clock is set back and forth, many times in a second."""
+    """Set a wall clock back and forth, many times in a second."""
     member = site.any(up=True)
     if member is None:
         return False
@@ -32,7 +32,7 @@ def strobe(site: Site) -> bool:
 
 
 def drift(site: Site) -> bool:
-    """From now on a node's clocks run at another pace, up to a tenth off."""
+    """Let a node's clocks run at another rate from now on, up to a tenth off."""
     member = site.any(up=True)
     if member is not None:
         member.clock.set_rate(1000 + site.rng.randint(-100, 100))
@@ -41,7 +41,7 @@ def drift(site: Site) -> bool:
 
 
 def jump(site: Site) -> bool:
-    """A machine comes back from suspension: its monotonic clock has moved on by seconds."""
+    """Resume a machine from suspension: its monotonic clock has advanced by seconds."""
     member = site.any(up=True)
     if member is not None:
         member.clock.jump(site.some_us(2_000_000) // 1000)

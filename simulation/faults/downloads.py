@@ -1,4 +1,4 @@
-"""Replicas that are left behind, and die in the middle of the checkpoint that brings them back."""
+"""Replicas that fall behind and crash while they download the checkpoint that they need."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from pathlib import Path
 
 from quorum.log.layout import partition_directory
 from simulation.damaged_files import DATA_DIR
-from simulation.harm.processes import CRASH_MODES, start_again
-from simulation.harm.site import Site
+from simulation.faults.processes import CRASH_MODES, start_again
+from simulation.faults.site import Site
 from simulation.member import Member
 from snapshot.naming import FileState, file_path
 
 _BEHIND_US = 20_000
 _BEHIND_LOOKS = 75
-"""So long a replica is away at most: until the log is trimmed beyond it."""
+"""Maximum checks for which a replica stays down until the log is trimmed beyond its end."""
 _CHECKPOINT_LOOKS = 10
 _LOOK_US = 500
 _LOOKS = 800
 _SLOW = 20
-"""How many times as long its disk takes meanwhile: checkpoints here have a few chunks only."""
+"""Factor by which its disk is slower meanwhile: checkpoints here have only a few chunks."""
 _BACK_US = 10_000
-"""Mean time until it starts again, mostly before there is another checkpoint."""
+"""Mean time until it restarts, mostly before there is another checkpoint."""
 _LEAST_BYTES = (1, 300, 400, 600)
-"""How much of it is on its disk then, at the least: less than the first batch, and more."""
+"""Minimum downloaded bytes at the crash: less than the first batch, and more."""
 _MODES = ("kill", "kill", "kill", *sorted(CRASH_MODES))
 _CORRUPTION_SHARE = 0.3
 _WRITTEN_BACK_SHARE = 0.5
-"""How often the kernel has written what was not synced by then: some of it outlives the machine."""
+"""How often the kernel has written unsynced bytes by then, so that some survive."""
 
 
 def crash_downloading(site: Site) -> bool:
-    """A follower is away until the log is trimmed, and dies again while it downloads a checkpoint.
+    """Stop a follower until the log is trimmed, and crash it while it downloads a checkpoint.
 
-    Sometimes a bit of what it has of that flips before it is back. Only where nobody else is down:
-    a quorum that does not go on trims nothing.
+    Sometimes a bit of the partial download flips before it restarts. Only while no other node is
+    down: a quorum without progress trims nothing.
     """
     member = site.any(up=True)
     if member is None or member.replica is None or member.replica.node.is_leader:
@@ -86,9 +86,9 @@ def _watch(site: Site, member: Member, least_bytes: int, looks: int) -> None:
 
 
 def _part_file(member: Member) -> Path | None:
-    """Where the checkpoint lies that a running node downloads."""
+    """Return the file into which a running node downloads a checkpoint."""
     replica = member.replica
-    # The node itself says only whether it downloads.
+    # The node itself reports only whether it downloads.
     download = None if replica is None else replica.node._core.following.download  # noqa: SLF001
     if download is None:
         return None

@@ -1,22 +1,22 @@
-"""Operators who change the voters while everything else goes wrong (853)."""
+"""Operators who change the voters during all other faults (853)."""
 
 from __future__ import annotations
 
 from quorum.core.contract.local_events import AddVoter, RemoveVoter
 from quorum.types import Endpoint, ReplicaKey, Voter
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 from simulation.member import Member
 
 _VOTERS_MIN = 3
-"""Below this nobody who can vote is removed, so that a crash does not end every run."""
+"""No live voter is removed below this, so that a crash does not end every run."""
 _SILENT = 1 << 40
-"""A token that nobody waits under: what becomes of the change shows in the log."""
+"""A token without a waiting caller: the outcome of the change shows in the log."""
 
 
 def change_voters(site: Site) -> bool:
     """Ask the leader to remove a voter, or to add a replica, removed before or not.
 
-    Mostly, as an operator would, for the sake of a voter whose disk is gone.
+    As an operator would, mostly to replace a voter whose disk is lost.
     """
     leader = site.leader()
     if leader is None or leader.replica is None:

@@ -1,12 +1,12 @@
-"""What a process does that is no member."""
+"""Faults caused by a process that is not a member."""
 
 from __future__ import annotations
 
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 
 
 def forge_request(site: Site) -> bool:
-    """A node receives a request of an election that no member has sent."""
+    """Send a node an election request that no member has sent."""
     victim = site.any(up=True)
     if victim is None or victim.replica is None:
         return False
@@ -16,7 +16,7 @@ def forge_request(site: Site) -> bool:
 
 
 def forge_change(site: Site) -> bool:
-    """A leader is asked for another voter set, which no voter wants and no operator."""
+    """Request a voter change from a leader that no voter and no operator wants."""
     leader = site.leader()
     if leader is None or leader.replica is None:
         return False

@@ -1,4 +1,4 @@
-"""What a replica says has happened: counted, and some of it evaluated."""
+"""Count the events that replicas report, and check some of them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from simulation.invariants.violation import Violation
 from simulation.node_disk import NodeDisk
 
 
-def heard(cluster: Environment, node_id: NodeId, disk: NodeDisk, event: Event) -> None:
-    """Count what a node reports.
+def count_event(cluster: Environment, node_id: NodeId, disk: NodeDisk, event: Event) -> None:
+    """Count an event that a node reports.
 
     Raises:
-        Violation: It takes its own disk for one that must not vote.
+        Violation: The node disqualified its own disk without a reason.
     """
     counts = cluster.counts
     if type(event) is LogDiverged:

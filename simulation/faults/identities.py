@@ -1,31 +1,31 @@
-"""Disks that take the place of others: new and empty, or copies from the past."""
+"""Disks that replace others: new and empty, or copies from the past."""
 
 from __future__ import annotations
 
 import random
 
 from simulation.copies import end_copy, start_copy
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 from simulation.member import Member
 from simulation.memory_filesystem import KEEP_ALL
 
 _BEHIND_US = 200_000
 _NOTICED_WITHIN_US = 2_000_000
 _COPY_RUNS_US = 400_000
-"""Longer than any timer after which a node has something to say."""
+"""Longer than any timer after which a node sends something."""
 
 
 def _may_replace(site: Site, member: Member | None) -> bool:
     if member is None or member.disk.has_lost_its_vote or not site.budget.allows(member):
         return False
-    # Before the first commit a quorum is not bootstrapped, and waits for the disks it knows.
+    # Before the first commit a quorum is not bootstrapped, and waits for its known disks.
     return site.cluster.run_observer.committed.end_offset > 0
 
 
 def wipe(site: Site) -> bool:
-    """A disk is replaced and formatted anew: a new directory id, an observer until it is added.
+    """Replace a disk by a newly formatted one: a new directory id, an observer until it is added.
 
-    One that never votes again is replaced at any time: it counts as lost already.
+    A disk that never votes again may be replaced at any time: it counts as lost already.
     """
     member = site.any(up=False)
     if member is None or not (member.disk.has_lost_its_vote or _may_replace(site, member)):
@@ -37,7 +37,7 @@ def wipe(site: Site) -> bool:
 
 
 def reformat(site: Site) -> bool:
-    """A voter's disk is replaced and formatted by the same command: the same directory id."""
+    """Replace a voter's disk by one formatted by the same command: the same directory id."""
     member = site.any(up=False)
     voters = site.cluster.bootstrap_voters
     if member is None or member.key not in [voter.key for voter in voters]:
@@ -51,11 +51,12 @@ def reformat(site: Site) -> bool:
 
 
 def roll_back(site: Site) -> bool:
-    """A voter's disk is copied, and some time later replaced by that copy.
+    """Copy a voter's disk, and some time later replace the disk by that copy.
 
-    What the copy has forgotten binds all the same, and nobody can enforce that before the first
-    contact: roll-backs are outside of what is promised, and are found out. So everybody else is
-    up when it happens, and nothing else goes wrong until it was noticed or has caught up.
+    Promises that the copy has forgotten still bind the node, and nothing can enforce that before
+    its first contact. Roll-backs are outside the guarantees, and must be detected. So all other
+    nodes are up when it happens, and no other fault occurs until it was detected or the node has
+    caught up.
     """
     member = site.any(up=True)
     if member is None or member.id not in site.cluster.voter_ids:
@@ -88,10 +89,11 @@ def _put_back(site: Site, member: Member) -> None:
 
 
 def clone(site: Site) -> bool:
-    """A voter's disk is copied, and a second process runs on the copy beside the first for a while.
+    """Copy a voter's disk, and run a second process on the copy beside the first for a while.
 
-    Every peer that hears both refuses the second, as long as the first one lives. Which of two runs
-    nobody can know once the first has ended, so nothing else goes wrong meanwhile: everybody is up.
+    Every peer with a session of the first refuses the second as long as the first lives. Once the
+    first has ended, no peer can tell them apart. So all nodes are up, and no other fault occurs
+    meanwhile.
     """
     cluster = site.cluster
     leader = site.leader()
@@ -100,7 +102,7 @@ def clone(site: Site) -> bool:
     keys = [voter.key for voter in leader.replica.node.voters]
     members = list(cluster.members.values())
     voters = [each for each in members if each.key in keys]
-    # Corruption is found where it is; a copy of it would only be found a second time.
+    # Corruption is found on the original disk; a copy of it would only be found a second time.
     intact = [each for each in voters if each.disk.files.are_intact]
     if len(voters) < 2 or not intact or not all(each.is_up for each in members):
         return False
@@ -108,6 +110,6 @@ def clone(site: Site) -> bool:
     links = start_copy(cluster, site.rng.choice(intact), random.Random(site.rng.getrandbits(64)))
     for_us = _COPY_RUNS_US + site.some_us(100_000)
     cluster.hush(for_us)
-    # Also when all faults have ended meanwhile: it must not go on for ever.
+    # Also when all faults have ended meanwhile: the copy must not run for ever.
     cluster.scheduler.after(for_us, end_copy, links)
     return True

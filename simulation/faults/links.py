@@ -1,14 +1,14 @@
-"""Links that carry nothing, carry one way, come and go, or are slow."""
+"""Links that are cut, cut one way, flap, or are slow."""
 
 from __future__ import annotations
 
-from simulation.harm.site import Site
+from simulation.faults.site import Site
 
 _FLAPS_MAX = 8
 
 
 def partition(site: Site) -> bool:
-    """The nodes fall into two sides; nothing passes, or nothing passes one way."""
+    """Split the nodes into two sides; block messages between them, both ways or one way."""
     ids = sorted(site.cluster.members)
     side = [each for each in ids if site.rng.random() < 0.5]
     rest = [each for each in ids if each not in side]
@@ -20,7 +20,7 @@ def partition(site: Site) -> bool:
 
 
 def isolate_leader(site: Site) -> bool:
-    """Nothing leaves the leader; half of the time nothing reaches it either."""
+    """Block all messages from the leader; half of the time also those to it."""
     leader = site.leader()
     if leader is None or len(site.cluster.members) < 2:
         return False
@@ -30,14 +30,14 @@ def isolate_leader(site: Site) -> bool:
 
 
 def majority_ring(site: Site) -> bool:
-    """Every voter sees a majority, and no two of them the same one."""
+    """Let every voter reach a majority, no two of them the same one."""
     voters = list(site.cluster.voter_ids)
     count = len(voters)
     if count < 3:
         return False
     site.rng.shuffle(voters)
     if count == 3:
-        # The smallest bridge: two that see the third, and not each other.
+        # The smallest bridge: two that reach the third, and not each other.
         site.cluster.network.cut(voters[:1], voters[1:2], both_ways=True)
         return True
     reach = count // 4 or 1
@@ -49,7 +49,7 @@ def majority_ring(site: Site) -> bool:
 
 
 def flap(site: Site) -> bool:
-    """One node's links come and go several times."""
+    """Cut and restore one node's links several times."""
     member = site.any(up=True)
     if member is None or len(site.cluster.members) < 2:
         return False
@@ -69,7 +69,7 @@ def flap(site: Site) -> bool:
 
 
 def slow_link(site: Site) -> bool:
-    """Messages between two nodes take tens of milliseconds more, until links are mended."""
+    """Delay messages between two nodes by tens of milliseconds, until links are healed."""
     ids = sorted(site.cluster.members)
     if len(ids) < 2:
         return False
@@ -79,12 +79,12 @@ def slow_link(site: Site) -> bool:
 
 
 def heal(site: Site) -> bool:
-    """All links carry again, for nodes and for clients."""
+    """Restore all links, between nodes and to clients."""
     return site.cluster.network.heal()
 
 
 def cut_clients(site: Site) -> bool:
-    """Clients do not reach some of the nodes; answers under way are lost as well."""
+    """Cut clients off from some of the nodes; answers under way are lost as well."""
     ids = sorted(site.cluster.voter_ids)
     site.cluster.network.cut_clients(each for each in ids if site.rng.random() < 0.5)
     return True

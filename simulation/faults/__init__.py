@@ -1,0 +1,1 @@
+"""Faults of a cluster: one function per kind, by name in ``table``."""

@@ -1,1 +1,0 @@
-"""What is done to a cluster: one function per kind of harm, by name in ``table``."""
