@@ -9,7 +9,7 @@ from statemachine.commands import Command
 
 
 class AcknowledgedSurvives(Invariant):
-    """An answer comes after the commit; no sequence number is committed twice."""
+    """A write is acknowledged after its commit; no sequence number is committed twice."""
 
     name = "acknowledged-survives"
 
@@ -33,7 +33,7 @@ class AcknowledgedSurvives(Invariant):
         run_observer = self.run_observer
         self.require(
             run_observer.committed.chain_at(offset) is not None,
-            "a write was acknowledged that is not committed",
+            "an acknowledged write is not committed",
             node=seen.id,
             offset=offset,
             committed=run_observer.committed.end_offset,
@@ -42,7 +42,7 @@ class AcknowledgedSurvives(Invariant):
             found = run_observer.sequences.get(key)
             self.require(
                 found == offset,
-                "the answer names another place than the log",
+                "the answer names another offset than the log",
                 node=seen.id,
                 command=key,
                 offset=offset,

@@ -1,4 +1,4 @@
-"""Positions of one node keep their order (docs/testing.md)."""
+"""The positions of one node are in order (docs/testing.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Committed means on the disks of a majority of the voters in force (Raft section 5.3, 5.4.2)."""
+"""Committed records are on the disks of a majority of the voters in force (Raft 5.3, 5.4.2)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from simulation.invariants.seen import Seen
 
 
 class CommittedOnMajority(Invariant):
-    """When a record is first called committed, most voters' disks have completed it.
+    """When a node first reports a record as committed, a majority of the voters has it on disk.
 
-    And it is of the epoch of the leader that says so, or below a record that is: an older
-    epoch's record is never committed by counting alone.
+    The record is of the epoch of the leader that reports it, or below such a record. A record of an
+    older epoch is never committed by counting replicas.
     """
 
     name = "committed-on-majority"
@@ -45,6 +45,6 @@ class CommittedOnMajority(Invariant):
             seen = self.run_observer.replaced.get(key)
         if seen is None:
             return False
-        # What corruption took was acknowledged before; the vote floor stands in for it.
+        # Corruption took records that were acknowledged before; the vote floor covers them.
         was_damaged = seen.damaged_at is not None and seen.damaged_at >= end_offset
         return was_damaged or seen.durable.chain_at(end_offset) == chain

@@ -1,4 +1,4 @@
-"""What was committed stays, and is the same everywhere (Raft, State Machine Safety; 279.4)."""
+"""Committed records stay, and are the same on all nodes (Raft, State Machine Safety; 279.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simulation.invariants.seen import Seen
 
 
 class CommittedStays(Invariant):
-    """Whoever calls an offset committed holds there what everybody calls committed."""
+    """All nodes that report an offset as committed hold the same records below it."""
 
     name = "committed-stays"
 
@@ -20,7 +20,7 @@ class CommittedStays(Invariant):
         expected = self.run_observer.committed.chain_at(high_watermark)
         if not (found is not None and found == expected):
             self.fail(
-                "two nodes call different records committed",
+                "two nodes report different records as committed",
                 node=seen.id,
                 high_watermark=high_watermark,
             )

@@ -1,4 +1,4 @@
-"""A digest that nobody could compare proves nothing (ADR 5; etcd #14039)."""
+"""A leader reports a history as equal only where it compared digests (ADR 5; etcd #14039)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from simulation.invariants.seen import Seen
 
 
 class ComparedEnds(Invariant):
-    """Where a leader says that a replica's history was found equal, both digests were known there,
-    and equal, when a Fetch from there arrived.
+    """Where a leader reports that a replica's history is equal, both digests were known and equal
+    when a Fetch from that position arrived.
 
-    A position at which either of them was missing is none that was compared. Looked at whenever
-    the replica fetches again.
+    A position with a missing digest was not compared. Checked at every Fetch of the replica.
     """
 
     name = "compared-ends"
@@ -26,8 +25,8 @@ class ComparedEnds(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.equal: dict[tuple[NodeId, int, int, ReplicaKey], set[int]] = {}
-        """Leader, its life, epoch and a replica, to where the two were equal since the last look;
-        what the leader said then is among them."""
+        """By leader, its incarnation, epoch and a replica: the positions with equal digests since
+        the last check, and the position that the leader reported then."""
 
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
         if type(message) is not FetchRequest:
@@ -48,7 +47,7 @@ class ComparedEnds(Invariant):
             equal = self.equal[key] = {-1}
         if end_offset not in equal:
             self.fail(
-                "a replica's history is called equal where the digests were never compared",
+                "a replica's history is reported equal where the digests were never compared",
                 node=seen.id,
                 replica=replica.id,
                 compared_end=end_offset,
@@ -66,5 +65,5 @@ class ComparedEnds(Invariant):
         try:
             return log.digest_at(offset) == digest
         except StorageError:
-            # A disk that failed to read for us may have read for its node.
+            # This read failed; the node's own read may have succeeded.
             return True

@@ -1,4 +1,4 @@
-"""What is in a batch, decoded once however many nodes hold it."""
+"""The decoded content of batches, cached across nodes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from statemachine.records import MetadataRecord
 
 
 def metadata_of(batch: Batch) -> tuple[MetadataRecord, ...]:
-    """The records of a batch that is no control batch."""
+    """Return the metadata records of a batch; none for a control batch."""
     return () if batch.is_control else _metadata(batch.data)
 
 
 def controls_of(batch: Batch) -> tuple[object, ...]:
-    """The records of a control batch."""
+    """Return the records of a control batch; none for any other batch."""
     return _controls(batch.data) if batch.is_control else ()
 
 
 def records_of(batch: Batch) -> Sequence[Record]:
-    """The records of a batch of either kind.
+    """Return the records of a batch of either kind.
 
     Raises:
-        CorruptBatchError: Its bytes are not what their header promises.
+        CorruptBatchError: The bytes do not match their header.
     """
     return _records(batch.data)
 

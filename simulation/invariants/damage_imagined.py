@@ -1,4 +1,4 @@
-"""What is set aside as damaged was damaged (ADR 7; 630.14)."""
+"""Only damaged files are quarantined (ADR 7; 630.14)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from simulation.invariants.seen import Seen
 
 
 class DamageImagined(Invariant):
-    """A start sets nothing aside unless corruption, or a script, has taken something from a disk.
+    """A start quarantines a file only if corruption, or a script, has damaged the disk.
 
-    A crash leaves torn tails and names that came back; none of that is damage.
+    A crash leaves torn tails and files whose removal was not synced; that is not damage.
     """
 
     name = "damage-imagined"
@@ -25,7 +25,7 @@ class DamageImagined(Invariant):
         )
         self.require(
             is_excused or not (report.losses or report.corrupt_snapshots),
-            "set aside as damaged, and nothing was",
+            "an intact file was quarantined",
             node=seen.id,
             losses=[str(damage) for damage, _ in report.losses],
             checkpoints=report.corrupt_snapshots,

@@ -1,4 +1,4 @@
-"""Every image knows what became of the commands it contains (ADR 10; requirements 360)."""
+"""Every image has the outcome of the commands it contains (ADR 10; requirements 360)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from simulation.invariants.seen import Seen
 
 
 class DedupeTable(Invariant):
-    """The newest command that an image holds is found under its sequence number, where it ended.
+    """The newest command in an image is found under its sequence number, with its end offset.
 
-    Checked whenever an image moves, by replay or by a checkpoint, and after every start.
+    Checked whenever an image advances, by replay or by a checkpoint, and after every start.
     """
 
     name = "dedupe-table"
@@ -35,7 +35,7 @@ class DedupeTable(Invariant):
             known = state.answer_to(batch.sequence)
             if known is None or known.offset != batch.end_offset:
                 self.fail(
-                    "an image does not know a command that it contains",
+                    "an image has no outcome for a command that it contains",
                     node=seen.id,
                     applied=image.provenance.end_offset,
                     producer=(batch.producer_id, batch.producer_epoch, batch.sequence),

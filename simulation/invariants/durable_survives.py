@@ -1,4 +1,4 @@
-"""What a disk has completed is found again by the next life (ports, ADR 7)."""
+"""The next incarnation finds everything that the disk has completed (ports, ADR 7)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from simulation.invariants.seen import Seen
 class DurableSurvives(Invariant):
     """After a crash: the log holds everything flushed, ``quorum-state`` is no older.
 
-    A log may have been cut, or replaced by a checkpoint, in the moment of the crash; then what
-    was handed to the disk says so. A damaged disk may lose records, never election state, and
-    never in silence: ``LossesKnown``.
+    The log may have been cut, or replaced by a checkpoint, at the moment of the crash, if such an
+    effect was submitted. A damaged disk may lose records, but never election state, and never
+    unnoticed; see ``LossesKnown``.
     """
 
     name = "durable-survives"
@@ -38,11 +38,10 @@ class DurableSurvives(Invariant):
 
 
 class LossesKnown(Invariant):
-    """Whoever lost flushed records to a damaged disk knows it: it has a vote floor, or is
-    disqualified.
+    """A node that lost flushed records to a damaged disk has a vote floor, or is disqualified.
 
-    Without one it would help somebody to be elected who lacks what it had acknowledged. Only what
-    lies above its durable mark may look like a torn tail (ADR 26).
+    Otherwise it could help to elect a candidate that lacks the records it had acknowledged. Only
+    records above its durable mark may be taken for a torn tail (ADR 26).
     """
 
     name = "losses-known"
@@ -54,7 +53,7 @@ class LossesKnown(Invariant):
             seen.election.vote_floor is not None
             or seen.election.disqualified
             or seen.written.end_offset >= before.marked_end,
-            "records were lost and nothing says so",
+            "records were lost without a vote floor",
             node=seen.id,
             durable_end=before.durable.end_offset,
             found_end=seen.written.end_offset,
@@ -62,7 +61,7 @@ class LossesKnown(Invariant):
 
 
 def _has_lost(seen: Seen, before: Seen) -> bool:
-    """Whether what the former life had completed is gone, and was not to be cut or replaced."""
+    """Return whether completed records are gone, and no submitted cut or checkpoint explains it."""
     end_offset = before.durable.end_offset
     kept = seen.written.chain_at(end_offset)
     if kept is not None and kept == before.durable.chain:

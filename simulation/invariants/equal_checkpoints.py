@@ -11,10 +11,10 @@ from simulation.invariants.seen import Seen
 
 
 class EqualCheckpoints(Invariant):
-    """Whoever wrote or downloaded it; and it ends at a committed position.
+    """Checkpoints with equal ids are equal on all nodes, and end at a committed position.
 
-    Only a node whose log was forged may write another digest of that log into it: nothing on its
-    disk says that it is not its own.
+    Only a node with a forged log may write another digest of that log into its checkpoint, because
+    nothing on its disk shows the forgery.
     """
 
     name = "equal-checkpoints"
@@ -28,7 +28,7 @@ class EqualCheckpoints(Invariant):
             digest = blake2b(content).digest()
             self.require(
                 self.digests.setdefault(snapshot_id, digest) == digest,
-                "two files of one checkpoint differ",
+                "two files of one snapshot id differ",
                 node=seen.id,
                 snapshot=snapshot_id,
             )
@@ -36,7 +36,7 @@ class EqualCheckpoints(Invariant):
         known = self.run_observer.positions.get((snapshot_id.offset, snapshot_id.epoch))
         self.require(
             snapshot_id == BOOTSTRAP_SNAPSHOT_ID or (known is not None and known == committed),
-            "a checkpoint of what is not committed",
+            "a checkpoint contains uncommitted records",
             node=seen.id,
             snapshot=snapshot_id,
         )

@@ -8,11 +8,11 @@ from simulation.invariants.seen import Seen
 from statemachine.dump import state_digest
 
 EVERY = 16
-"""Digests cost time in proportion to the state: every so many offsets, everywhere the same."""
+"""Offsets between samples, equal on all nodes: a digest costs time in proportion to the state."""
 
 
 class EqualImages(Invariant):
-    """Sampled while running at positions that are the same for all; ``check`` compares at once."""
+    """Samples images at positions that are the same for all nodes; ``check`` compares at once."""
 
     name = "equal-images"
 
@@ -29,7 +29,7 @@ class EqualImages(Invariant):
         self.check(seen)
 
     def check(self, seen: Seen) -> None:
-        """Compare this node's image with every other one of the same position."""
+        """Compare this node's image with all others of the same position."""
         image = seen.replica.controller.image
         applied = image.provenance.end_offset
         digest = state_digest(image)

@@ -1,13 +1,14 @@
-"""How far those are who fetch from a node, as an onlooker can know it. No property of its own.
+"""The positions of the replicas that fetch from a node, as an outside observer knows them.
 
-What a replica has asked for since the request that was answered last bounds from above what its
-source may take it to have. A replica that has asked for less than before is left out until it is
-as far again: copies of what it asked before may arrive late. That holds for what an earlier process
-of the replica asked as well. The transport takes nothing from an earlier process once a later one
-has been heard (``PeerSessions``), but the simulated network delays single messages across a restart
-of their sender, which is harder on the rules that safety rests on. A source cannot tell such a
-message from one of the present process, and then takes the replica to have what it had before the
-restart.
+This module is not an invariant; several invariants use it.
+
+The offsets that a replica requested since its last answered request are an upper bound of the
+position that its source may assume. A replica that requests a lower offset than before is left out
+until it reaches the old position again, because copies of earlier requests may arrive late. This
+includes requests of an earlier process of the replica. The transport drops messages of an earlier
+process once a later one has a session (``PeerSessions``). The simulated network is stricter: it
+delays single messages across a restart of their sender. A source cannot tell such a message from
+one of the present process, and then assumes the position from before the restart.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from simulation.invariants.seen import Seen
 
 @dataclass(slots=True)
 class _Asked:
-    """What one life of a replica asked of one life of its source, oldest first."""
+    """The requests of one incarnation of a replica to one of its source, oldest first."""
 
     asker: Seen
     source: Seen
@@ -35,11 +36,11 @@ class _Asked:
     """(request id, offset still needed, the source's clock in ms)."""
     is_answered: bool = False
     highest: int = -1
-    """The furthest that any process of the replica has asked this life of the source."""
+    """The highest offset that any process of the replica requested from this incarnation."""
 
 
 class FetchPositions:
-    """Fed with all messages that leave; asked about one source. ``of`` says whose are kept."""
+    """Receives all sent messages; answers for one source. ``of`` selects the sources to track."""
 
     KINDS: ClassVar[tuple[type, ...]] = (
         FetchRequest,
@@ -47,7 +48,7 @@ class FetchPositions:
         FetchSnapshotRequest,
         FetchSnapshotResponse,
     )
-    """What there is to be learned from."""
+    """The message types that it needs."""
 
     def __init__(self, run_observer: RunObserver, of: Callable[[Seen], bool]) -> None:
         self._run_observer = run_observer
@@ -55,7 +56,7 @@ class FetchPositions:
         self._asked: dict[tuple[NodeId, NodeId], _Asked] = {}
 
     def sent(self, seen: Seen, to: NodeId, message: Message) -> None:
-        """A message left ``seen``."""
+        """Note a message that ``seen`` sent."""
         if type(message) is FetchRequest or type(message) is FetchSnapshotRequest:
             source = self._run_observer.nodes.get(to)
             if source is not None and source.is_up and self._of(source):
@@ -80,7 +81,7 @@ class FetchPositions:
             needed = message.fetch_offset
             if message.subtree is not None:
                 needed = min(needed, message.subtree.low)
-        now_ms = source.replica.node._core.now_ms  # noqa: SLF001 - nobody else knows its time
+        now_ms = source.replica.node._core.now_ms  # noqa: SLF001 - no public view of its clock
         asked.requests.append((message.request_id, needed, now_ms))
         if needed > asked.highest:
             asked.highest = needed
@@ -96,7 +97,10 @@ class FetchPositions:
                 return
 
     def below(self, source: Seen, session_ms: int, now_ms: int) -> Iterator[tuple[NodeId, int]]:
-        """Who certainly counts as live at ``source``, and what it needs at the lowest, or more."""
+        """Yield the replicas that are certainly live at ``source``.
+
+        Each comes with a lower bound of the offset that it needs.
+        """
         for (_, node_id), asked in self._asked.items():
             if asked.source is not source or not asked.is_answered:
                 continue

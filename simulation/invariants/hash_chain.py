@@ -1,4 +1,4 @@
-"""Every log's running digest is that of its batches (ADR 5)."""
+"""The running digest of every log is the digest of its batches (ADR 5)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from simulation.invariants.seen import Seen
 
 
 class HashChain(Invariant):
-    """The digest at the end of a log, over roll, cut, restart and checkpoint, is the fold of all
-    that was ever appended below, worked out here a second time.
+    """The digest at a log's end equals the fold of all batches below, computed here independently.
 
-    "Not known" is an answer only once corruption has taken digests.
+    It holds across rolls, cuts, restarts and checkpoints. The digest may be unknown only after
+    corruption has damaged digests.
     """
 
     name = "hash-chain"
@@ -27,10 +27,10 @@ class HashChain(Invariant):
         self.folds: dict[tuple[int, int], frozenset[bytes]] = {
             (0, 0): frozenset((EMPTY_LOG_DIGEST,))
         }
-        """What the digest may be at each position: one value, unless a log was forged and others
-        have taken records from it before anybody could tell."""
+        """Lawful digests by position: one value, unless a log was forged and other nodes fetched
+        records from it before the forgery could be detected."""
         self.proven: dict[SnapshotId, bytes] = {}
-        """Content of checkpoints whose digest was found right: all replicas write the same."""
+        """Content of checkpoints whose digest was checked: all replicas write the same bytes."""
 
     def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
         folds, log = self.folds, seen.written
@@ -64,7 +64,7 @@ class HashChain(Invariant):
         is_right = is_right or (not digest and self.run_observer.is_chain_damaged)
         if not is_right and seen.id not in self.run_observer.forged:
             self.fail(
-                "the running digest is not that of the batches",
+                "the running digest differs from that of the batches",
                 node=seen.id,
                 position=position,
                 found=digest.hex(),

@@ -1,4 +1,4 @@
-"""Which invariants are told of what: only those that look at it, found out once per run."""
+"""Connects invariants to the events they check, once per run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from simulation.invariants.listeners import Listeners
 from simulation.invariants.run_observer import RunObserver
 
 _OF_MESSAGES = {"on_sent": "sent_kinds", "on_received": "received_kinds"}
-"""Hooks of messages, and where an invariant says which types it looks at."""
+"""Message hooks, and the attribute in which an invariant lists the types it checks."""
 
 
 def run_observer_for(kinds: Iterable[type[Invariant]]) -> RunObserver:
-    """A new witness that tells one invariant of each kind, in the order of ``kinds``."""
+    """Return a new run observer with one invariant of each kind, in the order of ``kinds``."""
     run_observer = RunObserver()
     invariants = [kind(run_observer) for kind in kinds]
     run_observer.report_to(invariants, listeners_of(invariants))
@@ -24,15 +24,15 @@ def run_observer_for(kinds: Iterable[type[Invariant]]) -> RunObserver:
 
 
 def listeners_of(invariants: Sequence[Invariant]) -> Listeners:
-    """The hooks that ``invariants`` override, each in the order of ``invariants``."""
-    told: dict[str, Any] = {}
+    """Return the hooks that ``invariants`` override, each in the order of ``invariants``."""
+    hooks: dict[str, Any] = {}
     for each in fields(Listeners):
         kinds = _OF_MESSAGES.get(each.name)
         if kinds is None:
-            told[each.name] = _listeners_of(invariants, each.name)
+            hooks[each.name] = _listeners_of(invariants, each.name)
         else:
-            told[each.name] = _listeners_of_messages(invariants, each.name, kinds)
-    return Listeners(**told)
+            hooks[each.name] = _listeners_of_messages(invariants, each.name, kinds)
+    return Listeners(**hooks)
 
 
 def _overrides(each: Invariant, hook: str) -> bool:
@@ -46,10 +46,10 @@ def _listeners_of(invariants: Sequence[Invariant], hook: str) -> list[Callable[.
 def _listeners_of_messages(
     invariants: Sequence[Invariant], hook: str, kinds: str
 ) -> dict[type, list[Callable[..., None]]]:
-    told = [
+    calls = [
         (getattr(each, kinds), getattr(each, hook)) for each in invariants if _overrides(each, hook)
     ]
     return {
-        kind: [call for wanted, call in told if not wanted or kind in wanted]
+        kind: [call for wanted, call in calls if not wanted or kind in wanted]
         for kind in get_args(Message)
     }

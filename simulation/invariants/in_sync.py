@@ -1,4 +1,4 @@
-"""Who may lead a partition, as every published image says it (KIP-841; KAFKA-6880)."""
+"""Leaders and in-sync replicas in every published image are lawful (KIP-841; KAFKA-6880)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from statemachine.image import MetadataImage
 
 
 class InSyncBrokers(Invariant):
-    """A fenced broker leads nothing, and is in sync only where it is the last one that is; who
-    leads is in sync, and who is in sync is a replica.
+    """A fenced broker leads no partition, and is in sync only as the last in-sync replica.
+
+    A partition's leader is in sync, and every in-sync broker is a replica.
     """
 
     name = "in-sync-brokers"
 
-    def on_published(self, seen: Seen, told: Published) -> None:
-        before, after = told.before, told.after
+    def on_published(self, seen: Seen, published: Published) -> None:
+        before, after = published.before, published.after
         if after.topics is not before.topics or after.cluster is not before.cluster:
             self._check(seen, after)
 
@@ -34,7 +35,7 @@ class InSyncBrokers(Invariant):
                     and (len(isr) == 1 or fenced.isdisjoint(isr))
                     and (leader == NO_NODE or leader in isr)
                     and set(isr) <= set(state.replicas),
-                    "a partition is led, or kept, by who must not",
+                    "a broker must not lead, or be in sync in, this partition",
                     node=seen.id,
                     applied=image.provenance.end_offset,
                     partition=(topics.names[topic_id], index),

@@ -1,4 +1,4 @@
-"""The base that all invariants share: what they may be told of, and how they report."""
+"""The base class of all invariants: its hooks, and how a failure is reported."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from statemachine.commands import Command
 
 
 class Invariant:
-    """One property of a cluster. Overrides the hooks it needs; the others cost nothing.
+    """One property of a cluster. A subclass overrides the hooks it needs; the others cost nothing.
 
-    ``seen`` is what is known of the node that something happened to, *after* it happened.
+    ``seen`` is the observed state of the node concerned, *after* the event.
     """
 
     name = ""
     sent_kinds: ClassVar[tuple[type, ...]] = ()
-    """The types of messages that ``on_sent`` looks at, and is called for; empty: all of them."""
+    """The message types for which ``on_sent`` is called; empty for all types."""
     received_kinds: ClassVar[tuple[type, ...]] = ()
     """The same for ``on_received``."""
 
@@ -31,67 +31,67 @@ class Invariant:
         self.run_observer = run_observer
 
     def fail(self, message: str, /, **evidence: object) -> None:
-        """Report that the property does not hold."""
+        """Raise ``Violation``: the property does not hold."""
         raise Violation(self.name, message, **evidence)
 
     def require(self, condition: object, message: str, /, **evidence: object) -> None:
-        """Report unless ``condition`` holds.
+        """Raise ``Violation`` unless ``condition`` holds.
 
-        What is checked with every message asks first and calls ``fail``: the evidence of what
-        holds need not be gathered.
+        A check that runs for every message tests first and calls ``fail``, so that evidence is
+        gathered only for failures.
         """
         if not condition:
             self.fail(message, **evidence)
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
-        """A process opened its directory; ``before`` is its former life."""
+        """Handle that a process opened its directory; ``before`` is its last incarnation."""
 
     def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
-        """Batches were handed to the disk."""
+        """Handle batches submitted to the disk."""
 
     def on_truncated(self, seen: Seen, cut: Truncation) -> None:
-        """A cut was handed to the disk."""
+        """Handle a cut submitted to the disk."""
 
     def on_persisted(self, seen: Seen, effect: Effect) -> None:
-        """An effect is durable."""
+        """Handle an effect that became durable."""
 
     def on_voted(self, seen: Seen, state: ElectionState) -> None:
-        """Election state is durable."""
+        """Handle election state that became durable."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
-        """A message left the node."""
+        """Handle a message that the node sent."""
 
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
-        """A message is about to be handed to the node, which has not seen it yet."""
+        """Handle a message that is about to be delivered to the node."""
 
     def on_request(self, seen: Seen, sender: NodeId, received: ReceivedRequest) -> None:
-        """As ``on_received``, with what the node knows of the sender of a request."""
+        """Handle a request as ``on_received``, with what the node knows of its sender."""
 
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
-        """A node is the first to call ``batches``, up to ``end_offset``, committed."""
+        """Handle the first report, by any node, that ``batches`` up to ``end_offset`` committed."""
 
     def on_stepped(self, seen: Seen) -> None:
-        """A node has done something."""
+        """Handle a completed step of the node."""
 
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
-        """A checkpoint file got its final name."""
+        """Handle a checkpoint file that got its final name."""
 
-    def on_published(self, seen: Seen, told: Published) -> None:
-        """Those who follow a node's image are told of a step."""
+    def on_published(self, seen: Seen, published: Published) -> None:
+        """Handle a step that is published to the subscribers of a node's image."""
 
     def on_watched(self, seen: Seen, end_offset: int) -> None:
-        """A watcher is handed everything below ``end_offset`` that it had not yet."""
+        """Handle a delivery to a watcher: everything new below ``end_offset``."""
 
     def on_acknowledged(
         self, seen: Seen, offset: int, key: CommandKey, content: Command | None
     ) -> None:
-        """A client is told that its write is done, at ``offset`` (exclusive).
+        """Handle the acknowledgement of a client's write that ends at ``offset`` (exclusive).
 
-        ``key`` and ``content`` are None where it may have no batch of its own.
+        ``key`` and ``content`` are None where the write may have no batch of its own.
         """
 
     def on_block(self, seen: Seen, command: tuple[int, int, int], first: int, count: int) -> None:
-        """A broker is told that ``count`` producer ids from ``first`` on are its own."""
+        """Handle the allocation of ``count`` producer ids from ``first`` on to a broker."""
 
     def on_read(self, seen: Seen, begun: ReadBegun, offset: int) -> None:
-        """A read that began at ``begun`` was confirmed at ``offset``."""
+        """Handle a read that began at ``begun`` and was confirmed at ``offset``."""

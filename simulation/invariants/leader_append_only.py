@@ -16,7 +16,7 @@ class LeaderAppendOnly(Invariant):
     def on_truncated(self, seen: Seen, cut: Truncation) -> None:
         self.require(
             not seen.replica.node.is_leader or not cut.removed,
-            "a leader cuts its log",
+            "a leader cut its log",
             node=seen.id,
             end_offset=cut.end_offset,
             old_end=cut.old_end,
@@ -26,7 +26,7 @@ class LeaderAppendOnly(Invariant):
         if type(effect) is ReplaceLogWith:
             self.require(
                 not seen.replica.node.is_leader,
-                "a leader loads a checkpoint",
+                "a leader loaded a checkpoint",
                 node=seen.id,
                 snapshot=effect.snapshot_id,
             )

@@ -11,7 +11,7 @@ from simulation.invariants.seen import Seen
 
 
 class LeaderCompleteness(Invariant):
-    """A leader's log contains what was committed in every epoch before its own."""
+    """A leader's log contains all records that were committed in earlier epochs."""
 
     name = "leader-completeness"
 

@@ -1,4 +1,4 @@
-"""Who cannot do a leader's work does not keep the office (Raft dissertation 6.2)."""
+"""A leader that cannot do its work resigns (Raft dissertation 6.2)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from simulation.invariants.seen import Seen
 
 
 def _is_sign_of_life(seen: Seen, message: Message) -> bool:
-    """Whether a message keeps followers from looking for another leader."""
+    """Return whether a message keeps followers from starting an election."""
     if type(message) is FetchResponse:
         return message.error == ErrorCode.NONE and message.leader_id == seen.id
     return type(message) is BeginQuorumEpochRequest
 
 
 class HungDisk(Invariant):
-    """A leader whose disk completes nothing does not go on to hold its followers.
+    """A leader whose disk completes nothing stops keeping its followers from an election.
 
-    Twice the limit of the settings is allowed, by the leader's own clock, and a look after that:
-    whoever was stopped for so long finds what its disk has done only when it runs again. A lone
-    voter is excused; nobody could take over.
+    Allowed is twice the configured limit by the leader's own clock, and one more check: a process
+    that was paused for that long sees its disk's work only when it runs again. A lone voter is
+    exempt, because no other node could take over.
     """
 
     name = "hung-disk"
@@ -37,7 +37,7 @@ class HungDisk(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.late: dict[NodeId, tuple[int, int]] = {}
-        """Since when a disk owes, and when its node was first seen to lead all the same."""
+        """Start of the disk's stall, and when the node was first seen leading beyond the limit."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if not seen.owed_count or not _is_sign_of_life(seen, message):
@@ -52,7 +52,7 @@ class HungDisk(Invariant):
         self.late[seen.id] = (seen.owed_since_ms, first_ms)
         self.require(
             now_ms - first_ms <= limit_ms // 2,
-            "it leads on, and its disk does nothing",
+            "it still leads although its disk completes nothing",
             node=seen.id,
             waited_ms=waited_ms,
             limit_ms=limit_ms,
@@ -60,7 +60,7 @@ class HungDisk(Invariant):
 
 
 class _Moment(NamedTuple):
-    """By the leader's clock, which may jump, and truly; or how far two such moments are apart."""
+    """A time, or a duration, by the leader's clock (which may jump) and in true time."""
 
     own_ms: int
     true_ms: int
@@ -72,22 +72,22 @@ class _LeadershipTerm:
     epoch: int
     voters_offset: int
     since: _Moment
-    """From when on silence counts: the beginning, or the last change of the voters."""
-    heard: dict[ReplicaKey, _Moment] = field(default_factory=dict)
+    """Start of the silence: the start of the term, or the last change of the voter set."""
+    contacts: dict[ReplicaKey, _Moment] = field(default_factory=dict)
     late_ms: int = -1
     """When a majority was first seen to be silent for too long."""
     overdue_ms: int = -1
-    """When it should have been noticed; a clock that jumps there allows that very look."""
-    heard_until_ms: int = -1
-    """Until then no majority can have been silent for too long, whoever else is heard."""
+    """When it should have been detected; a clock that jumps to it allows one more check."""
+    contact_until_ms: int = -1
+    """Until then no majority can have been silent for too long, whoever else fetches."""
 
 
 class LeaderContact(Invariant):
-    """A leader from which no majority fetches gives up its office.
+    """A leader from which no majority fetches resigns.
 
-    Three times the fetch timeout is allowed, by the leader's own clock, which is twice what it
-    should take, and half of that timeout to notice. A silence that is truly shorter than the
-    timeout is none: a leader that stands still again and again excuses those it could not hear.
+    Allowed are three fetch timeouts by the leader's own clock, which is twice the specified time,
+    and half a fetch timeout for detection. A silence shorter than the timeout in true time does not
+    count: a leader that was paused repeatedly may excuse the time in which it received nothing.
     """
 
     name = "leader-contact"
@@ -103,7 +103,7 @@ class LeaderContact(Invariant):
             node = seen.replica.node
             if node.is_leader and message.epoch == node.epoch:
                 leadership_term, now = self._leadership_term(seen), self._now(seen)
-                leadership_term.heard[message.replica] = now
+                leadership_term.contacts[message.replica] = now
                 if leadership_term.late_ms >= 0 and not self._is_silent(
                     self._silence(seen, leadership_term, now)
                 ):
@@ -114,13 +114,13 @@ class LeaderContact(Invariant):
             return
         leadership_term, now = self._leadership_term(seen), self._now(seen)
         now_ms = now.own_ms
-        if now_ms <= leadership_term.heard_until_ms:
+        if now_ms <= leadership_term.contact_until_ms:
             return
         timeout_ms = self.run_observer.config.fetch_timeout_ms
         silence = self._silence(seen, leadership_term, now)
         if not self._is_silent(silence):
             leadership_term.late_ms = leadership_term.overdue_ms = -1
-            leadership_term.heard_until_ms = now_ms + self._limit_ms - silence.own_ms
+            leadership_term.contact_until_ms = now_ms + self._limit_ms - silence.own_ms
             return
         if leadership_term.late_ms < 0:
             leadership_term.late_ms = now_ms
@@ -130,7 +130,7 @@ class LeaderContact(Invariant):
             leadership_term.overdue_ms = now_ms
         self.require(
             now_ms == leadership_term.overdue_ms,
-            "it leads on, and no majority fetches",
+            "it still leads although no majority fetches",
             node=seen.id,
             epoch=leadership_term.epoch,
             silent_ms=silence.own_ms,
@@ -152,13 +152,14 @@ class LeaderContact(Invariant):
 
     @staticmethod
     def _silence(seen: Seen, leadership_term: _LeadershipTerm, now: _Moment) -> _Moment:
-        """For how long the leader has not been heard of by any majority that it is part of."""
+        """Return how long the leader has had no contact with any majority that includes it."""
         voters = [voter.key for voter in seen.replica.node.voters]
-        leadership_term.heard[seen.replica.key] = now
-        heard = sorted(
-            (leadership_term.heard.get(key, leadership_term.since) for key in voters), reverse=True
+        leadership_term.contacts[seen.replica.key] = now
+        last_contacts = sorted(
+            (leadership_term.contacts.get(key, leadership_term.since) for key in voters),
+            reverse=True,
         )
-        last = heard[len(voters) // 2]
+        last = last_contacts[len(voters) // 2]
         return _Moment(now.own_ms - last.own_ms, now.true_ms - last.true_ms)
 
     def _leadership_term(self, seen: Seen) -> _LeadershipTerm:
@@ -177,6 +178,6 @@ class LeaderContact(Invariant):
                 node.voters_offset,
                 self._now(seen),
             )
-            leadership_term.heard.clear()
-            leadership_term.heard_until_ms = -1
+            leadership_term.contacts.clear()
+            leadership_term.contact_until_ms = -1
         return leadership_term

@@ -1,4 +1,4 @@
-"""Who cannot apply what is committed does not lead: it could answer no write."""
+"""A node that cannot apply committed records does not lead: it could answer no write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from simulation.invariants.seen import Seen
 
 
 class LeaderReplays(Invariant):
-    """A node whose replay has stopped is no leader after any step."""
+    """A node whose replay has stopped is not leader after any step."""
 
     name = "leader-replays"
 
@@ -15,7 +15,7 @@ class LeaderReplays(Invariant):
         replica = seen.replica
         if replica.controller.fault is not None and replica.node.is_leader:
             self.fail(
-                "it leads, and its replay has stopped",
+                "it leads although its replay has stopped",
                 node=seen.id,
                 epoch=replica.node.epoch,
                 cause=str(replica.controller.fault),

@@ -1,4 +1,4 @@
-"""Where logs part is found by their epochs, and nothing beyond is kept (KIP-279)."""
+"""Divergence is found by epochs, and no record beyond it is kept (KIP-279)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simulation.invariants.seen import Seen
 
 
 class LineageCuts(Invariant):
-    """A leader that answers that logs diverge names the end of an epoch of its own log, and who is
-    told so keeps no record of a later epoch, and of that epoch none from that end on.
+    """A diverging response of a leader names the end of an epoch in the leader's log.
 
-    Who does not have the epoch keeps what it has of earlier ones, wherever that ends, and asks
-    again from there (279.2). A relay may name what it knows to be committed, which ends anywhere.
+    The replica that receives it keeps no record of a later epoch, and no record of that epoch at or
+    above that end. A replica without that epoch keeps its records of earlier epochs, and fetches
+    again from their end (279.2). A relay may name any committed position.
     """
 
     name = "lineage-cuts"
@@ -28,8 +28,8 @@ class LineageCuts(Invariant):
 
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
-        self.told: dict[NodeId, tuple[Seen, OffsetAndEpoch]] = {}
-        """The life of a node, and where it was last told that its log diverges."""
+        self.diverging: dict[NodeId, tuple[Seen, OffsetAndEpoch]] = {}
+        """By node: its incarnation, and the point of the last diverging response to it."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse or message.diverging is None:
@@ -39,7 +39,7 @@ class LineageCuts(Invariant):
             return
         if not self._is_end_of_epoch(seen, point):
             self.fail(
-                "logs were said to diverge where no epoch ends",
+                "a diverging response names a position where no epoch ends",
                 node=seen.id,
                 replica=to,
                 diverging=point,
@@ -54,17 +54,17 @@ class LineageCuts(Invariant):
 
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
         if type(message) is FetchResponse and message.diverging is not None:
-            self.told[seen.id] = (seen, message.diverging)
+            self.diverging[seen.id] = (seen, message.diverging)
 
     def on_truncated(self, seen: Seen, cut: Truncation) -> None:
-        incarnation, point = self.told.pop(seen.id, (None, None))
+        incarnation, point = self.diverging.pop(seen.id, (None, None))
         if point is None or incarnation is not seen:
             return
         end_offset, end_epoch = cut.end_offset, seen.written.epochs[-1]
         keeps_more = end_epoch == point.epoch and end_offset > point.offset
         if end_epoch > point.epoch or keeps_more:
             self.fail(
-                "a log was cut and keeps what its leader's lineage rules out",
+                "a log was cut but keeps records that the leader's lineage excludes",
                 node=seen.id,
                 end_offset=end_offset,
                 end_epoch=end_epoch,

@@ -1,4 +1,4 @@
-"""Who is told of what a witness sees: plain lists of calls, one for each kind of thing."""
+"""The listeners of a run observer: one plain list of callbacks per kind of event."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _nobody() -> dict[type, list[_OnMessage]]:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Each list is called in its order, with what ``Invariant`` says of the method of its name.
+    """Each list is called in order, with the arguments of the hook of that name in ``Invariant``.
 
-    Messages have a list for every type there is, so that who looks at few is not called for all.
+    Each message type has its own list, so that an invariant is called for its own types only.
     """
 
     on_opened: list[Callable[[Seen, Seen | None], None]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Listeners:
     on_received: dict[type, list[_OnMessage]] = field(default_factory=_nobody)
 
     def received(self, seen: Seen, sender: NodeId, received: Received) -> None:
-        """Call those who look at messages of this type, and at requests."""
+        """Call the listeners for messages of this type, and those for requests."""
         message = received.request if isinstance(received, ReceivedRequest) else received
         if isinstance(received, ReceivedRequest):
             for on_request in self.on_request:

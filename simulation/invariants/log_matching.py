@@ -8,7 +8,7 @@ from simulation.invariants.seen import Seen
 
 
 class LogMatching(Invariant):
-    """A batch that ends at (offset, epoch) has the same bytes and the same past everywhere."""
+    """A batch that ends at (offset, epoch) has the same bytes and prefix on all nodes."""
 
     name = "log-matching"
 
@@ -18,7 +18,7 @@ class LogMatching(Invariant):
         for batch in batches:
             if known[batch.end_offset, batch.epoch] != log.chain_at(batch.end_offset):
                 self.fail(
-                    "one position, two histories",
+                    "two histories end at one position",
                     node=seen.id,
                     end_offset=batch.end_offset,
                     epoch=batch.epoch,
@@ -29,7 +29,7 @@ class LogMatching(Invariant):
         for end_offset, epoch, chain in zip(log.ends, log.epochs, log.chains):
             if self.run_observer.positions.get((end_offset, epoch)) != chain:
                 self.fail(
-                    "what was found on disk was never written",
+                    "records on disk were never written",
                     node=seen.id,
                     end_offset=end_offset,
                     epoch=epoch,

@@ -8,7 +8,7 @@ from simulation.invariants.seen import Seen
 
 
 class LogStartCovered(Invariant):
-    """On disk, after every change of the log start or of the checkpoints, and at every start."""
+    """Checked on disk, after every change of the log start or checkpoints, and at every start."""
 
     name = "log-start-covered"
 

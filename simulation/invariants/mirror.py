@@ -1,7 +1,7 @@
-"""The content of one log as an onlooker remembers it: every batch boundary and what leads there.
+"""The content of one log, as the run observer records it: batch boundaries with hash chains.
 
-A *chain* is one number that stands for everything below a boundary. Two logs with the same chain
-at an offset are the same up to there.
+A *chain* is one number that identifies everything below a boundary. Two logs with the same chain at
+an offset are equal below it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Batch(NamedTuple):
     producer_epoch: int
     sequence: int
     content: int
-    """Stands for all its bytes."""
+    """Hash of its bytes."""
     data: bytes
-    """The bytes themselves."""
+    """Its bytes."""
     is_forged: bool
-    """Whether they are disguised: whoever holds them holds a history that nobody wrote."""
+    """Whether a script forged the batch: a log that holds it has a forged history."""
 
 
 class Truncation(NamedTuple):
-    """A cut: where the log ends now, and the boundaries that are gone with their chains."""
+    """A cut: the new end of the log, and the removed boundaries with their chains."""
 
     end_offset: int
     old_end: int
@@ -47,9 +47,9 @@ class Truncation(NamedTuple):
 
 
 class Splitting:
-    """What the batches of one run's payloads are, and which of them a script has forged.
+    """Splits the payloads of one run into batches, and knows which of them a script has forged.
 
-    Nothing of it outlives the run: what was forged in one is no forgery in the next.
+    It belongs to one run, so a forgery in one run does not affect the next.
     """
 
     __slots__ = ("_cache", "_disguised")
@@ -59,16 +59,16 @@ class Splitting:
         self._disguised: dict[int, int] = {}
 
     def disguise(self, forged: bytes, original: bytes) -> None:
-        """Let a batch that a script has forged pass for the one it replaced.
+        """Treat a batch that a script has forged as the batch it replaced.
 
-        The invariants speak of what intact disks hold; what becomes of a forged batch, the script
-        shows itself.
+        The invariants are about the content of intact disks; the script itself shows what happens
+        to a forged batch.
         """
         self._disguised[hash(forged)] = hash(original)
         self._cache.clear()
 
     def split(self, payload: bytes) -> list[Batch]:
-        """The batches of ``payload``, which are whole and contiguous."""
+        """Return the batches of ``payload``, which must be whole and contiguous."""
         found = self._cache.get(payload)
         if found is None:
             found = _split(payload, self._disguised)
@@ -78,7 +78,7 @@ class Splitting:
         return found
 
     def batches_of(self, log: LogStore, start_offset: int) -> Iterator[Batch]:
-        """The batches of a log on a disk, from the boundary ``start_offset`` to its end."""
+        """Yield the batches of a log on disk, from the boundary ``start_offset`` to its end."""
         offset = start_offset
         while offset < log.end.offset:
             for batch in self.split(log.read(offset, _READ_BYTES)):
@@ -128,7 +128,7 @@ def _split(payload: bytes, disguised: dict[int, int]) -> list[Batch]:
 
 
 class LogMirror:
-    """One log. What lies below its start is kept as long as this life remembers it."""
+    """One log. Boundaries below its start are kept for the lifetime of this object."""
 
     __slots__ = ("chains", "ends", "epochs")
 
@@ -139,12 +139,12 @@ class LogMirror:
 
     @property
     def end_offset(self) -> int:
-        """Where it ends (exclusive)."""
+        """Return the end offset (exclusive)."""
         return self.ends[-1]
 
     @property
     def chain(self) -> int:
-        """What it contains."""
+        """Return the chain at the end."""
         return self.chains[-1]
 
     def append(self, batch: Batch) -> None:
@@ -162,7 +162,7 @@ class LogMirror:
         return Truncation(end_offset, old_end, removed)
 
     def chain_at(self, offset: int) -> int | None:
-        """The chain at a boundary; None when this log has no boundary there."""
+        """Return the chain at a boundary; None when this log has no boundary there."""
         ends = self.ends
         if offset == ends[-1]:
             return self.chains[-1]
@@ -170,7 +170,7 @@ class LogMirror:
         return self.chains[at] if at < len(ends) and ends[at] == offset else None
 
     def has_boundary(self, offset: int, epoch: int) -> bool:
-        """Whether a batch of ``epoch`` ends at ``offset``, or the log starts there."""
+        """Return whether a batch of ``epoch`` ends at ``offset``, or the log starts there."""
         ends = self.ends
         if offset == ends[-1]:
             return self.epochs[-1] == epoch
@@ -178,12 +178,12 @@ class LogMirror:
         return at < len(ends) and ends[at] == offset and self.epochs[at] == epoch
 
     def boundaries_between(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """Boundaries above ``begin`` up to ``end``, each with the epoch of the batch below."""
+        """Return the boundaries in (begin, end], each with the epoch of the batch below it."""
         first, last = bisect_left(self.ends, begin + 1), bisect_left(self.ends, end + 1)
         return list(zip(self.ends[first:last], self.epochs[first:last]))
 
     def copy(self) -> LogMirror:
-        """An independent copy."""
+        """Return an independent copy."""
         other = LogMirror()
         other.ends, other.epochs, other.chains = self.ends[:], self.epochs[:], self.chains[:]
         return other

@@ -1,4 +1,4 @@
-"""What a node knows never falls (279.4, Raft figure 2)."""
+"""Epochs and positions of a node never decrease (279.4, Raft figure 2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from simulation.invariants.seen import Seen
 
 
 class Monotone(Invariant):
-    """Epoch, high watermark and applied end never fall in one life; the durable epoch never."""
+    """Epoch, high watermark and applied end never decrease within one incarnation.
+
+    The durable epoch never decreases at all.
+    """
 
     name = "monotone"
 
@@ -26,7 +29,7 @@ class Monotone(Invariant):
             or applied < seen.applied_end
         ):
             self.fail(
-                "something fell",
+                "an epoch or position decreased",
                 node=seen.id,
                 epoch=(seen.epoch, node.epoch),
                 high_watermark=(seen.high_watermark, node.high_watermark),
@@ -38,7 +41,7 @@ class Monotone(Invariant):
         durable = self._durable.get(disk, 0)
         self.require(
             state.epoch >= durable,
-            "the durable epoch fell",
+            "the durable epoch decreased",
             node=seen.id,
             before=durable,
             after=state.epoch,

@@ -1,7 +1,7 @@
-"""Votes in an epoch are asked for in one life only (ADR 7).
+"""Only one incarnation of a node requests votes in an epoch (ADR 7).
 
-A later life may have lost records that the voters were told of; they grant a repeated request
-without looking at the log again.
+A later incarnation may have lost records that its first request named, and voters grant a repeated
+request without comparing logs again.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from simulation.invariants.seen import Seen
 
 
 class OneCampaign(Invariant):
-    """A restarted node never asks for votes in an epoch its former life asked in."""
+    """A restarted node never requests votes in an epoch in which it did before the restart."""
 
     name = "one-campaign"
     sent_kinds = (VoteRequest,)
 
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
-        self.lives: dict[tuple[NodeId, int], int] = {}
+        self.incarnations: dict[tuple[NodeId, int], int] = {}
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is VoteRequest and not message.pre_vote:
-            first = self.lives.setdefault((seen.id, message.epoch), seen.incarnation)
+            first = self.incarnations.setdefault((seen.id, message.epoch), seen.incarnation)
             self.require(
                 first == seen.incarnation,
-                "votes asked for in two lives",
+                "two incarnations requested votes in one epoch",
                 node=seen.id,
                 epoch=message.epoch,
                 first=first,

@@ -11,7 +11,7 @@ from simulation.invariants.seen import Seen
 
 
 class OneLeader(Invariant):
-    """Whoever leads, or says so to others, is alone in its epoch, whatever the life."""
+    """Only one node leads, or claims to lead, in an epoch, over all its incarnations."""
 
     name = "one-leader"
     sent_kinds = (BeginQuorumEpochRequest,)

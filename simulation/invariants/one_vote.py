@@ -1,4 +1,4 @@
-"""One vote per epoch, over all lives of a node (Raft section 5.2)."""
+"""One vote per epoch, over all incarnations of a node (Raft section 5.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulation.invariants.seen import Seen
 
 
 class OneVote(Invariant):
-    """What a node's disk says it voted, and what it tells others, is one name per epoch."""
+    """The votes on a node's disk and in its responses name one candidate per epoch."""
 
     name = "one-vote"
     sent_kinds = (VoteRequest, VoteResponse)

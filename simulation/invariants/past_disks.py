@@ -1,4 +1,4 @@
-"""A disk that has forgotten what it promised is found out (ADR 20; KIP-853)."""
+"""A disk that has lost its promises is detected (ADR 20; KIP-853)."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from simulation.invariants.seen import Seen
 
 
 class SecondIncarnation(Invariant):
-    """Who was formatted again by the same command neither stands nor votes.
+    """A node formatted again by the same command neither campaigns nor votes.
 
-    It may have voted before, and cannot know.
+    It may have voted before, and cannot know it.
     """
 
     name = "second-incarnation"
     sent_kinds = (VoteRequest, VoteResponse)
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
-        if seen.id not in self.run_observer.second_lives:
+        if seen.id not in self.run_observer.reformatted_nodes:
             return
         is_vote = type(message) is VoteRequest or (
             type(message) is VoteResponse and message.granted
         )
         self.require(
-            not is_vote, "an empty disk votes in the name of another", node=seen.id, message=message
+            not is_vote,
+            "an empty disk votes for the disk it replaced",
+            node=seen.id,
+            message=message,
         )
 
 
 class Regressions(Invariant):
-    """No leader serves a voter that asks below what it acknowledged to it in the same leadership
-    term.
+    """No leader serves a voter that fetches below the offset it acknowledged in the same term.
 
-    Unless the voter says that it has lost records, or that it does not vote. An acknowledgement
-    is a Fetch whose position the leader's log has, answered by what follows there. A Fetch that
-    was there before it may be answered behind it: a copy of an old one waits as any other. What
-    only a request says to be a voter's acknowledgement is held against no voter (ADR 52).
+    Exempt is a voter that reports lost records, or that it does not vote. An acknowledgement is a
+    Fetch at a position that the leader's log has, answered with the records behind it. A Fetch that
+    arrived before the acknowledgement may be answered after it, because copies of old requests are
+    held as well. A request of an unproven sender is not an acknowledgement (ADR 52).
     """
 
     name = "regressions"
@@ -48,10 +50,10 @@ class Regressions(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.asked: dict[tuple[NodeId, int, NodeId, int], tuple[FetchRequest, int]] = {}
-        """Leader, its life, sender and number, to the request of the highest offset, and what its
-        sender had acknowledged when it came."""
+        """By leader, its incarnation, sender and request id: the request with the highest offset,
+        and what its sender had acknowledged when it arrived."""
         self.acknowledged: dict[tuple[NodeId, int, int], dict[ReplicaKey, int]] = {}
-        """Leader, its life and epoch, to what each replica acknowledged."""
+        """By leader, its incarnation and epoch: the offset that each replica acknowledged."""
 
     def on_request(self, seen: Seen, sender: NodeId, received: ReceivedRequest) -> None:
         request = received.request
@@ -66,7 +68,7 @@ class Regressions(Invariant):
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse:
             return
-        # Also with a refusal, lest what was refused be taken for what a copy of it is served.
+        # Also for a refusal: a later response to a copy must not be matched with the refused one.
         asked = self.asked.pop((seen.id, seen.incarnation, to, message.request_id), None)
         if asked is None or message.error != ErrorCode.NONE:
             return

@@ -1,4 +1,4 @@
-"""Who gets no further pauses before it asks again (docs/reference/handlers.md, back-off)."""
+"""A node that makes no progress pauses before it asks again (reference/handlers.md, back-off)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from simulation.invariants.seen import Seen
 
 WINDOW_MS = 20
 REPEATS_MAX = 20
-"""So often one node may ask one peer the very same thing within ``WINDOW_MS`` of its own clock. The
-shortest pause after a failure is 5 ms in simulated runs, and held Fetches are answered after 10."""
+"""Maximum equal requests of a node to one peer within ``WINDOW_MS`` of its own clock. The shortest
+pause after a failure is 5 ms in simulated runs, and held Fetches are answered after 10 ms."""
 
 _Question: TypeAlias = tuple[object, ...]
 
 
 class Pauses(Invariant):
-    """No node asks a peer for the same records or the same slice over and over at once."""
+    """No node requests the same records or the same chunk from a peer in a tight loop."""
 
     name = "pauses"
     sent_kinds = (FetchRequest, FetchSnapshotRequest)
@@ -29,7 +29,7 @@ class Pauses(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self._asked: dict[tuple[NodeId, NodeId], tuple[_Question, int, int]] = {}
-        """By node and peer: the last question, since when it is repeated, and how often."""
+        """By node and peer: the last request, when its repetition began, and the count."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is FetchRequest:
@@ -48,7 +48,7 @@ class Pauses(Invariant):
         self._asked[key] = (question, since_ms, count + 1)
         if count >= REPEATS_MAX:
             self.fail(
-                "it asks the same again and again",
+                "a node repeats a request without pauses",
                 node=seen.id,
                 peer=to,
                 question=type(message).__name__,

@@ -1,4 +1,4 @@
-"""No producer id is handed out twice, in a block or alone (requirements 360; KIP-730)."""
+"""No producer id is allocated twice, in a block or alone (requirements 360; KIP-730)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from statemachine.records import InitProducerRecord
 
 
 class ProducerBlocks(Invariant):
-    """The block of one command overlaps no other command's, and holds no writer's own id.
+    """The block of one command overlaps no other command's block, and contains no writer's own id.
 
-    A command that is sent again may be told the same block again, by whichever leader: whose answer
-    got lost must not be known to a leader. What anybody was ever told counts, heard or not.
+    A repeated command may get the same block again, from any leader, because leaders do not know
+    which answers were lost. Every block that was sent in an answer counts, delivered or not.
     """
 
     name = "producer-blocks"

@@ -1,4 +1,4 @@
-"""What a producer's client was told is about its own commands, taken in their order (ADR 42)."""
+"""Answers to a producer concern its own commands, evaluated in their order (ADR 42)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statemachine.records import ConfigRecord
 
 
 class OwnContent(Invariant):
-    """Where a setting was acknowledged, the log holds that very setting."""
+    """At the offset of an acknowledged config change, the log has that change."""
 
     name = "own-content"
 
@@ -36,7 +36,7 @@ class OwnContent(Invariant):
         ]
         self.require(
             found == wanted,
-            "a write was acknowledged with another one's content",
+            "the acknowledged offset holds another command",
             node=seen.id,
             offset=offset,
             wanted=wanted,
@@ -45,10 +45,10 @@ class OwnContent(Invariant):
 
 
 class EvaluatedInOrder(Invariant):
-    """A command is written only when every open one before it has reached some node (360.7).
+    """A command is written only after every earlier open one has reached some node (360.7).
 
-    A number at or below one that is applied is open no more: a stranger who writes in the
-    producer's name may have skipped it.
+    A sequence number at or below an applied one is not open any more: a stranger that uses the
+    producer may have skipped it.
     """
 
     name = "evaluated-in-order"
@@ -74,7 +74,7 @@ class EvaluatedInOrder(Invariant):
                 key = (batch.producer_id, batch.producer_epoch, sequence)
                 if key not in self.run_observer.asked:
                     self.fail(
-                        "a command was written before an older one was asked for",
+                        "a command was written before an older one had reached any node",
                         node=seen.id,
                         written=batch.sequence,
                         missing=key,

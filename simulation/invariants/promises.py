@@ -1,4 +1,4 @@
-"""No promise leaves before what it rests on is durable (Raft section 5; ADR 7)."""
+"""No promise is sent before the state behind it is durable (Raft section 5; ADR 7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulation.invariants.seen import Seen
 
 
 class Promises(Invariant):
-    """Epochs, votes, leadership and acknowledged records are on the sender's disk first."""
+    """The sender's disk has epochs, votes, leadership and acknowledged records first."""
 
     name = "promises"
 
@@ -21,7 +21,7 @@ class Promises(Invariant):
         election = seen.election
         if message.epoch > election.epoch:
             self.fail(
-                "an epoch left before it was durable",
+                "an epoch was sent before it was durable",
                 node=seen.id,
                 message=type(message).__name__,
                 epoch=message.epoch,
@@ -62,7 +62,7 @@ class Promises(Invariant):
             election = seen.election
             self.require(
                 election.epoch == node.epoch and election.leader_id == seen.id,
-                "it leads before that is durable",
+                "a node leads before its leadership is durable",
                 node=seen.id,
                 epoch=node.epoch,
                 durable=election,
@@ -72,7 +72,7 @@ class Promises(Invariant):
     def _acknowledged(self, seen: Seen, message: FetchRequest) -> None:
         offset = message.fetch_offset
         durable = seen.durable
-        # Below the start of the log a checkpoint says what is held, and says more.
+        # Below the log start a checkpoint covers the records.
         is_held = offset < durable.ends[0] or durable.chain_at(offset) is not None
         if not is_held:
             self.fail(
@@ -91,7 +91,7 @@ class Promises(Invariant):
                 and election.voted is not None
                 and election.voted.id == candidate
             ),
-            "a vote left before it was durable",
+            "a vote was sent before it was durable",
             node=seen.id,
             epoch=epoch,
             candidate=candidate,

@@ -1,4 +1,4 @@
-"""What nobody is certain to have asked for changes no voter set (ADR 52)."""
+"""No request of an unproven sender changes the voter set (ADR 52)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _Asked = UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest
 
 
 class ProvenChanges(Invariant):
-    """No leader writes a voters record that does what only an unproven request asked of it.
+    """No leader writes a voters record that only an unproven request asked for.
 
-    A request that was refused asks for nothing any more: an operator may want the same later.
-    Otherwise a stranger's address would pass for a voter's, and could vote in its name as often as
-    it likes.
+    Otherwise a stranger's address could replace a voter's, and the stranger could vote in its name.
+    A refused request does not count any more, because an operator may request the same later.
     """
 
     name = "proven-changes"
@@ -35,7 +34,7 @@ class ProvenChanges(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.asked: dict[tuple[NodeId, int, int], dict[tuple[NodeId, int], _Asked]] = {}
-        """Leader, its life and epoch, to what was asked of it by whom under which number."""
+        """By leader, its incarnation and epoch: the requests, by sender and request id."""
 
     def on_request(self, seen: Seen, sender: NodeId, received: ReceivedRequest) -> None:
         request = received.request
@@ -67,7 +66,7 @@ class ProvenChanges(Invariant):
         for (sender, _), request in asked.items():
             if _is_done(request, record.voters):
                 self.fail(
-                    "the voters are changed for nobody who could show who it is",
+                    "a request of an unproven sender changed the voter set",
                     node=seen.id,
                     sender=sender,
                     request=request,
@@ -75,7 +74,7 @@ class ProvenChanges(Invariant):
 
 
 def _is_done(request: _Asked, voters: tuple[Voter, ...]) -> bool:
-    """Whether a voter set is as the request wants it."""
+    """Return whether a voter set is as requested."""
     if isinstance(request, RemoveVoterRequest):
         return all(each.key != request.voter for each in voters)
     wanted = request.voter

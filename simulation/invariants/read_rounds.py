@@ -1,4 +1,4 @@
-"""A read is confirmed by voters that spoke after it had begun (Raft dissertation 6.4)."""
+"""A read is confirmed by voters that fetched after it had begun (Raft dissertation 6.4)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from simulation.invariants.seen import ReadBegun, Seen
 
 
 class ReadRounds(Invariant):
-    """Between the beginning of a read and its confirmation most voters have fetched from the
-    leader that confirms it, in its epoch; the leader itself, where it votes, counts as one.
+    """Between the start of a read and its confirmation, a majority fetched from the leader.
 
-    Neither a clock nor an echo of something older may stand in for that. Looked at where a leader
-    confirms: to its own clients, and in its answer to a replica that asked for a position.
+    The fetches must be in the epoch of the leader that confirms; the leader itself counts if it is
+    a voter. Neither a clock nor an echo of an older round replaces them. Checked where a leader
+    confirms: to its own clients, and in its response to a replica that requested a position.
     """
 
     name = "read-rounds"
@@ -33,13 +33,13 @@ class ReadRounds(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.spoke: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
-        """Leader and epoch, to whose Fetch has reached it, and when the last of them was sent."""
+        """By leader and epoch: the replicas whose Fetch arrived, and when the last was sent."""
         self.sent: dict[tuple[NodeId, int], int] = {}
         """When each Fetch was sent, counted in messages."""
         self.asked: dict[tuple[NodeId, int], int] = {}
-        """Requests for a position, and when each was sent first."""
+        """Requests for a position, and when each was first sent."""
         self.voters: dict[NodeId, list[tuple[int, int, frozenset[ReplicaKey]]]] = {}
-        """Voters in force at each node, newest last: since when, and by which record."""
+        """Voter sets in force at each node, newest last: start, and record offset."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         count = self.run_observer.sent_count
@@ -85,7 +85,7 @@ class ReadRounds(Invariant):
             if count <= since:
                 break
         self.fail(
-            "a read was confirmed though no majority has spoken since it began",
+            "a read was confirmed although no majority has fetched since it began",
             node=seen.id,
             epoch=epoch,
             fresh=sorted(key.id for key in fresh),

@@ -7,9 +7,9 @@ from simulation.invariants.seen import ReadBegun, Seen
 
 
 class ConfirmedReads(Invariant):
-    """The offset a read may look at covers what was acknowledged, and nothing uncommitted.
+    """The confirmed offset covers all acknowledged writes, and nothing uncommitted.
 
-    A command that was refused or changed nothing has read, too: at the offset of its answer.
+    A command that was refused or changed nothing is a read as well, at the offset of its answer.
     """
 
     name = "confirmed-reads"
@@ -24,7 +24,7 @@ class ConfirmedReads(Invariant):
         )
         self.require(
             offset <= self.run_observer.committed.end_offset,
-            "a read would see what is not committed",
+            "a read would see uncommitted records",
             node=seen.id,
             read_offset=offset,
             committed=self.run_observer.committed.end_offset,

@@ -1,4 +1,4 @@
-"""Every answer of a relay names the whole way to the leader, and none goes in a circle (ADR 27)."""
+"""Every response of a relay names the whole route to the leader, without a loop (ADR 27)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Route = tuple[int, tuple[ReplicaKey, ...]]
 
 
 class RelayPaths(Invariant):
-    """The way is the relay itself and a way that it was answered along in this life and epoch.
+    """The route is the relay itself plus a route that it received in this incarnation and epoch.
 
-    Nobody on it is served, and it is no longer than the configuration allows. Keeps count of what
-    a lane asks for.
+    No node on the route is served, and the route is no longer than configured. Counts the events
+    that a run must contain.
     """
 
     name = "relay-paths"
@@ -28,9 +28,9 @@ class RelayPaths(Invariant):
         self.routes: dict[NodeId, set[_Route]] = {}
         self.answers = 0
         self.chained = 0
-        """Answers through more than one relay."""
+        """Responses through more than one relay."""
         self.refusals = 0
-        """Of somebody whom a relay fetches through itself, or behind too many."""
+        """Refusals of a node on the relay's own route, or behind too many relays."""
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
         self.routes[seen.id] = set()
@@ -50,7 +50,7 @@ class RelayPaths(Invariant):
         text = ">".join(str(key.id) for key in path)
         self.require(
             path[0].id == seen.id and (message.epoch, path[1:]) in self.routes[seen.id],
-            "a relay names another way than it was answered along",
+            "a relay names a route that it never received",
             relay=seen.id,
             to=to,
             route=text,
@@ -58,7 +58,7 @@ class RelayPaths(Invariant):
         )
         self.require(
             all(key.id != to for key in path),
-            "a relay serves whom it fetches through",
+            "a relay serves a node on its own route",
             relay=seen.id,
             to=to,
             route=text,
@@ -66,7 +66,7 @@ class RelayPaths(Invariant):
         hops_max = seen.replica.node._core.config.relay_hops_max  # noqa: SLF001
         self.require(
             len(path) <= hops_max,
-            "a longer chain than is allowed",
+            "a route is longer than configured",
             relay=seen.id,
             to=to,
             route=text,

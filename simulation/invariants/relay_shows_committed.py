@@ -1,4 +1,4 @@
-"""A relay shows what is committed and nothing else (ADR 27)."""
+"""A relay serves committed records only (ADR 27)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulation.invariants.seen import Seen
 
 
 class RelayShowsCommitted(Invariant):
-    """Records, watermark and points of divergence in its answers lie below its high watermark."""
+    """Records, watermark and divergence points in its responses are below its high watermark."""
 
     name = "relay-shows-committed"
     sent_kinds = (FetchResponse,)
@@ -26,7 +26,7 @@ class RelayShowsCommitted(Invariant):
             ends.append(message.diverging.offset)
         self.require(
             max(ends) <= high_watermark,
-            "a relay shows what it does not know to be committed",
+            "a relay serves more than it knows to be committed",
             relay=seen.id,
             to=to,
             shown_to=max(ends),
@@ -52,7 +52,7 @@ class RelayShowsCommitted(Invariant):
 
 
 def _has_corrupt_log(seen: Seen) -> bool:
-    """Whether bits have flipped below it since: for whoever reads them to find."""
+    """Return whether bits have flipped in its log since; whoever reads them must detect it."""
     stores = seen.replica.stores
     return any(
         seen.is_corrupt(segment_path(stores.directory, base)) for base in stores.log.segment_bases

@@ -1,4 +1,4 @@
-"""What a restart leaves of a download is the beginning of that very checkpoint (ADR 50)."""
+"""After a restart, a partial download is a prefix of its checkpoint (ADR 50)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from snapshot.naming import FileState, file_path
 
 
 class ResumedDownloads(Invariant):
-    """Kept bytes are the first of a checkpoint of that id; nobody asks from the middle of another.
+    """Kept bytes are a prefix of a checkpoint of that id; no download resumes in another one.
 
-    Checkpoints are known from when they were written. One that had rotted by then is not, and a
-    part file of it is left out; a node with a forged log writes another, which counts as well.
+    Checkpoints are recorded when they are written. One that was corrupt by then is not recorded,
+    and its part files are not checked. A node with a forged log writes a different one, which
+    counts as well.
     """
 
     name = "resumed-downloads"
@@ -28,7 +29,7 @@ class ResumedDownloads(Invariant):
         super().__init__(run_observer)
         self._contents: dict[SnapshotId, set[bytes]] = {}
         self._begun: dict[NodeId, tuple[Seen, set[SnapshotId]]] = {}
-        """By node, its present process run and the checkpoints it has bytes of."""
+        """By node: its present incarnation, and the checkpoints of which it has bytes."""
 
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
         del seen
@@ -44,20 +45,20 @@ class ResumedDownloads(Invariant):
             return
         begun.add(found.snapshot_id)
         path = file_path(stores.directory, found.snapshot_id, FileState.PART)
-        # Not by the store, which reads no part file to anybody.
+        # Not by the store, which offers no way to read a part file.
         file = stores.snapshots._fs.open(path)  # noqa: SLF001
         kept = file.read_at(0, file.size())
         file.close()
         self.require(
             len(kept) == found.size,
-            "the part file is not as long as the download",
+            "part file and download differ in length",
             node=seen.id,
             snapshot=found.snapshot_id,
         )
         contents = self._contents.get(found.snapshot_id, ())
         self.require(
             not contents or any(each.startswith(kept) for each in contents),
-            "what is kept of a download is not of that checkpoint",
+            "kept bytes of a download are not a prefix of that checkpoint",
             node=seen.id,
             snapshot=found.snapshot_id,
             kept_bytes=found.size,
@@ -76,7 +77,7 @@ class ResumedDownloads(Invariant):
             and message.snapshot_id not in self._of(seen)
         ):
             self.fail(
-                "the middle of a checkpoint is asked for whose beginning is not here",
+                "a download resumes without the beginning of the checkpoint",
                 node=seen.id,
                 snapshot=message.snapshot_id,
                 position=message.position,

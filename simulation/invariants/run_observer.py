@@ -1,14 +1,14 @@
-"""What an onlooker sees of a cluster, fed by the harness and told on to those who evaluate it.
+"""Observes a cluster from outside: the harness reports events, and invariants check them.
 
-It looks at what is handed to each disk, what each disk has completed, what leaves each node and
-what each node says of itself, and never at how a node decides. Every check costs about the same
-however long the run is.
+It sees the effects submitted to each disk, the completed effects, the messages that each node sends
+and the state that each node reports. It never looks at how a node decides. The cost of a check does
+not grow with the length of the run.
 
-The harness calls, for a node: ``opened`` before ``Replica.start``; ``submitted`` with every group
-the driver hands to its writer; ``persisted`` when it is done; ``sent``; ``received`` before a
-message is handed to it; ``stepped`` after every entry point; ``checkpointed``; ``stopped`` when its
-process is gone. And for clients: ``acknowledged``, ``read_begins``, ``read_confirmed``,
-``watched``.
+For a node, the harness calls ``opened`` before ``Replica.start``; ``submitted`` with every group
+that the driver gives to its writer; ``persisted`` when it is done; ``sent``; ``received`` before a
+message is delivered; ``stepped`` after every entry point; ``checkpointed``; and ``stopped`` when
+its process has ended. For clients, it calls ``acknowledged``, ``read_begins``, ``read_confirmed``
+and ``watched``.
 """
 
 from __future__ import annotations
@@ -39,63 +39,63 @@ from statemachine.commands import Command
 
 
 class RunObserver:
-    """One per cluster. Raises ``Violation`` out of the call that shows it.
+    """One per cluster. Raises ``Violation`` from the call that shows it.
 
-    It tells nobody until ``report_to``.
+    It has no listeners until ``report_to``.
     """
 
     def __init__(self) -> None:
         self._followers: list[Callable[[list[Batch]], None]] = []
         splitting = Splitting()
         self.split = splitting.split
-        """The batches of whole, contiguous bytes of any log of this run."""
+        """Splits whole, contiguous bytes of any log of this run into batches."""
         self.disguise = splitting.disguise
-        """Let a batch that a script has forged pass for the one it replaced, in this run."""
+        """Treats a batch that a script has forged as the batch it replaced, in this run."""
         self._batches_of = splitting.batches_of
         self.nodes: dict[NodeId, Seen] = {}
         self.replaced: dict[ReplicaKey, Seen] = {}
-        """Last lives of disks that are no more. What they had completed was acknowledged."""
+        """Last incarnations on replaced disks; what those disks completed was acknowledged."""
         self.disks: dict[NodeId, int] = {}
-        """How often a node's disk was replaced."""
+        """How often each node's disk was replaced."""
         self.positions: dict[tuple[int, int], int] = {(0, 0): 0}
-        """Chain of everything below (end offset, epoch of the batch before it)."""
+        """Chain of everything below, by (end offset, epoch of the batch before it)."""
         self.batches: dict[tuple[int, int], Batch] = {}
         self.committed = LogMirror()
-        """What anybody ever called committed."""
+        """All records that any node ever reported as committed."""
         self.committed_in: list[tuple[int, int]] = []
-        """(epoch of the node that said so first, committed end), rising in both."""
+        """(epoch of the first node that reported it, committed end), ascending in both."""
         self.acknowledged_end = 0
-        """Everything acknowledged to clients lies below."""
+        """Everything acknowledged to clients is below."""
         self.sequences: dict[tuple[int, int, int], int] = {}
         """Committed commands: producer id, epoch and sequence, to the end of the batch."""
         self.asked: set[tuple[int, int, int]] = set()
-        """Commands that any node was handed: producer id, epoch and sequence."""
+        """Commands that reached any node: producer id, epoch and sequence."""
         self.forged: set[NodeId] = set()
-        """Whose disk holds a history that nobody wrote, intact in itself: laid there or fetched."""
-        self.second_lives: set[NodeId] = set()
-        """Whose disk took the place of one with the same directory id, empty."""
+        """Nodes whose disk has a forged history with matching digests, written there or fetched."""
+        self.reformatted_nodes: set[NodeId] = set()
+        """Nodes whose disk was replaced by an empty one with the same directory id."""
         self.sent_count = 0
-        """Messages that have left, of all nodes."""
+        """Messages sent by all nodes."""
         self.config = QuorumConfig()
-        """Settings of the nodes, alike on all."""
+        """Settings of the nodes, equal on all."""
         self.true_ms: Callable[[], int] | None = None
-        """True time; None: every clock shows it."""
+        """True time; None if every clock shows it."""
         self.is_chain_damaged = False
-        """Whether corruption took digests of the log from any disk."""
+        """Whether corruption removed digests of the log from any disk."""
         self.is_pre_vote: dict[tuple[NodeId, int], bool] = {}
         self.invariants: Sequence[object] = ()
-        """Those who evaluate; for whoever asks them at the end what they have seen."""
-        self._told = Listeners()
+        """The invariants, for callers that read their counters at the end."""
+        self._listeners = Listeners()
 
     def report_to(self, invariants: Sequence[object], listeners: Listeners) -> None:
-        """Tell ``listeners``, which are of ``invariants``, of what happens from now on."""
+        """Report all further events to ``listeners``, which belong to ``invariants``."""
         self.invariants = invariants
-        self._told = listeners
+        self._listeners = listeners
 
-    # ------------------------------------------------------------------ lives
+    # ------------------------------------------------------------------ incarnations
 
     def opened(self, replica: Replica, now_ms: Callable[[], int] = lambda: 0) -> None:
-        """A process has opened its directory and is about to start; ``now_ms`` is its clock."""
+        """Note that a process opened its directory and will start; ``now_ms`` is its clock."""
         stores = replica.stores
         start = stores.state.log_start
         node_id = replica.key.id
@@ -116,46 +116,46 @@ class RunObserver:
         )
         if before is not None:
             if before.damaged_at is not None and written.end_offset < before.durable.end_offset:
-                self.damaged(node_id)  # What it acknowledged after its files rotted is gone too.
+                self.damaged(node_id)  # Records acknowledged after the corruption are lost too.
             seen.damaged_at = before.damaged_at
             seen.secured_end = min(before.secured_end, written.end_offset)
         self.nodes[node_id] = seen
         if node_id in self.forged:
             self.damaged(node_id)
         if before is not None and before.replica.key != replica.key:
-            self.second_lives.discard(node_id)
-        if self._told.on_published:
-            replica.controller.subscribe(lambda told: self._published(seen, told))
-        for hook in self._told.on_opened:
+            self.reformatted_nodes.discard(node_id)
+        if self._listeners.on_published:
+            replica.controller.subscribe(lambda published: self._published(seen, published))
+        for hook in self._listeners.on_opened:
             hook(seen, before)
 
     def stopped(self, node_id: NodeId, *, keeps_mark: bool = False) -> None:
-        """The process is gone; see ``Seen.stop``."""
+        """Note that the process has ended; see ``Seen.stop``."""
         self.nodes[node_id].stop(keeps_mark=keeps_mark)
 
     def damaged(self, node_id: NodeId) -> None:
-        """A disk has lost, while its node was down, what it had completed."""
+        """Note that a disk lost completed work while its node was down."""
         seen = self.nodes[node_id]
         seen.damaged_at = max(seen.durable.end_offset, seen.damaged_at or 0)
 
     def wiped(self, node_id: NodeId) -> None:
-        """A node's disk was replaced while it was down: nothing of its former lives counts."""
+        """Note that a node's disk was replaced while it was down: its past does not count."""
         seen = self.nodes.pop(node_id, None)
-        self.second_lives.discard(node_id)
+        self.reformatted_nodes.discard(node_id)
         self.forged.discard(node_id)
         if seen is not None:
             self.replaced[seen.replica.key] = seen
 
     def reformatted(self, node_id: NodeId, *, is_empty: bool) -> None:
-        """While its node was down, another disk of the same key took its place.
+        """Note that a disk of the same key replaced a node's disk while the node was down.
 
-        An empty one, or one with something old on it. What the disk before it held counts as
-        lost; what that one promised still binds.
+        The new disk is empty or has old content. The records of the replaced disk count as lost;
+        its promises are still binding.
         """
         if is_empty:
-            self.second_lives.add(node_id)
+            self.reformatted_nodes.add(node_id)
         else:
-            self.second_lives.discard(node_id)
+            self.reformatted_nodes.discard(node_id)
         self.damaged(node_id)
         seen = self.nodes[node_id]
         seen.durable = LogMirror()
@@ -163,9 +163,9 @@ class RunObserver:
         self.disks[node_id] = self.disks.get(node_id, 0) + 1
 
     def is_repaired(self, node_id: NodeId) -> bool:
-        """Whether a damaged disk holds everything again that anybody ever committed.
+        """Return whether a damaged disk has all committed records again.
 
-        From then on it may be damaged, or another one, without a majority losing a record.
+        From then on this disk or another may be damaged without a majority losing a record.
         """
         seen = self.nodes[node_id]
         is_repaired = seen.has_recovered(self.committed)
@@ -177,14 +177,14 @@ class RunObserver:
         chain = self.positions.get((offset, epoch))
         if chain is None:
             raise Violation(
-                "log-matching", "a position that no log ever had", offset=offset, epoch=epoch
+                "log-matching", "no log ever had this position", offset=offset, epoch=epoch
             )
         return chain
 
     # ------------------------------------------------------------------ the disk
 
     def submitted(self, node_id: NodeId, group: WriteGroup) -> None:
-        """The driver handed a group to its writer."""
+        """Note that the driver gave a group to its writer."""
         seen = self.nodes[node_id]
         if not seen.owed_count:
             seen.owed_since_ms = seen.now_ms()
@@ -198,11 +198,11 @@ class RunObserver:
                     if key not in self.positions:
                         self.positions[key] = seen.written.chain
                         self.batches[key] = batch
-                for hook in self._told.on_appended:
+                for hook in self._listeners.on_appended:
                     hook(seen, batches)
             elif type(effect) is Truncate:
                 cut = seen.written.cut(effect.end_offset)
-                for on_cut in self._told.on_truncated:
+                for on_cut in self._listeners.on_truncated:
                     on_cut(seen, cut)
             elif type(effect) is ReplaceLogWith:
                 seen.written = self._replaced(effect)
@@ -213,7 +213,7 @@ class RunObserver:
         return LogMirror(snapshot_id.offset, snapshot_id.epoch, chain)
 
     def persisted(self, node_id: NodeId, groups: Sequence[WriteGroup]) -> None:
-        """The disk has completed these groups; called before the driver hears of it."""
+        """Note that the disk has completed these groups; called before the driver is notified."""
         seen = self.nodes[node_id]
         seen.owed_count -= len(groups)
         seen.owed_since_ms = seen.now_ms()
@@ -229,13 +229,13 @@ class RunObserver:
                     seen.durable = self._replaced(effect)
                 elif type(effect) is SaveElectionState:
                     seen.election = effect.state
-                    for on_vote in self._told.on_voted:
+                    for on_vote in self._listeners.on_voted:
                         on_vote(seen, effect.state)
                 elif type(effect) is SealDownload:
                     self.checkpointed(node_id, effect.snapshot_id)
                 elif type(effect) is StoreHighWatermark:
                     seen.secured_end = min(flushed_before, seen.durable.end_offset)
-                for hook in self._told.on_persisted:
+                for hook in self._listeners.on_persisted:
                     hook(seen, effect)
 
     def _flushed(self, seen: Seen, batches: list[Batch]) -> None:
@@ -246,39 +246,39 @@ class RunObserver:
                 self.damaged(seen.id)
 
     def checkpointed(self, node_id: NodeId, snapshot_id: SnapshotId) -> None:
-        """A checkpoint was written or downloaded; what has rotted since is for readers to find."""
+        """Note that a checkpoint was written or downloaded; readers detect later corruption."""
         seen = self.nodes[node_id]
         store = seen.replica.stores.snapshots
         if snapshot_id not in store.list() or seen.is_corrupt(store.path(snapshot_id)):
             return
-        # Not by ``read_chunk``: looking must not take a lease.
+        # Not by ``read_chunk``: an observer must not take a lease.
         file = store._open(snapshot_id)  # noqa: SLF001
         content = file.read_at(0, file.size())
         file.close()
-        for hook in self._told.on_checkpoint:
+        for hook in self._listeners.on_checkpoint:
             hook(seen, snapshot_id, content)
 
-    # ------------------------------------------------------------------ what it says and is
+    # ------------------------------------------------------------------ messages and state
 
     def sent(self, node_id: NodeId, to: NodeId, message: Message) -> None:
-        """A message left a node, whatever becomes of it."""
+        """Note that a node sent a message, delivered or not."""
         if type(message) is VoteRequest:
             self.is_pre_vote[node_id, message.request_id] = message.pre_vote
         self.sent_count += 1
         seen = self.nodes[node_id]
-        for hook in self._told.on_sent[type(message)]:
+        for hook in self._listeners.on_sent[type(message)]:
             hook(seen, to, message)
 
     def received(self, node_id: NodeId, sender: NodeId, received: Received) -> None:
-        """A message is about to be handed to a node that runs."""
-        self._told.received(self.nodes[node_id], sender, received)
+        """Note that a message is about to be delivered to a running node."""
+        self._listeners.received(self.nodes[node_id], sender, received)
 
     def stepped(self, node_id: NodeId) -> None:
-        """An entry point of the node has returned."""
+        """Note that an entry point of the node has returned."""
         seen = self.nodes[node_id]
         replica = seen.replica
         node = replica.node
-        # Not by the node's properties: this is looked at after every call of every node.
+        # Not by the node's properties: this runs after every call of every node.
         core = node._core  # noqa: SLF001
         log, role = core.log, core.role
         applied_end = replica.stores.machine.image.provenance.end_offset
@@ -294,10 +294,10 @@ class RunObserver:
             seen.election,
         )
         if looked_at == seen.looked_at:
-            # Most steps change nothing that any property of a node's state goes by.
+            # Most steps change nothing that an invariant on node state depends on.
             return
         high_watermark = self._note_commits(seen)
-        for hook in self._told.on_stepped:
+        for hook in self._listeners.on_stepped:
             hook(seen)
         seen.looked_at = looked_at
         seen.high_watermark = high_watermark
@@ -306,17 +306,17 @@ class RunObserver:
         seen.log_end = node.log_end_offset
 
     def cut_short(self, node_id: NodeId) -> None:
-        """Power went in the middle of a call: what others were told counts, its memory is gone.
+        """Note a power loss in the middle of a call: sent messages count, memory is lost.
 
-        So nothing is asked of a state that was on its way to another.
+        So no invariant checks a state that was between two consistent ones.
         """
         self._note_commits(self.nodes[node_id])
 
-    def _published(self, seen: Seen, told: Published) -> None:
-        # Subscribers hear in the middle of a step, which may itself have moved the watermark.
+    def _published(self, seen: Seen, published: Published) -> None:
+        # Subscribers are notified within a step, which may have advanced the watermark.
         self._note_commits(seen)
-        for hook in self._told.on_published:
-            hook(seen, told)
+        for hook in self._listeners.on_published:
+            hook(seen, published)
 
     def _note_commits(self, seen: Seen) -> int:
         high_watermark = seen.replica.node.high_watermark
@@ -331,7 +331,7 @@ class RunObserver:
         if log.chain_at(begin) != committed.chain:
             raise Violation(
                 "committed-stays",
-                "a longer committed log that differs below",
+                "a longer committed log differs from the committed records",
                 node=seen.id,
                 committed=begin,
                 high_watermark=high_watermark,
@@ -344,19 +344,19 @@ class RunObserver:
         if committed.end_offset != high_watermark:
             raise Violation(
                 "bounds",
-                "the high watermark is within a batch or beyond the log",
+                "the high watermark is inside a batch or beyond the log",
                 node=seen.id,
                 high_watermark=high_watermark,
                 log_end=log.end_offset,
             )
         self.committed_in.append((seen.replica.node.epoch, high_watermark))
-        for hook in self._told.on_committed:
+        for hook in self._listeners.on_committed:
             hook(seen, batches, high_watermark)
         for follower in self._followers:
             follower(batches)
 
     def on_commit(self, hook: Callable[[list[Batch]], None]) -> None:
-        """Tell ``hook`` of everything that becomes committed from now on, once and in order."""
+        """Call ``hook`` with everything that is committed from now on, once and in order."""
         self._followers.append(hook)
 
     # ------------------------------------------------------------------ clients
@@ -364,35 +364,35 @@ class RunObserver:
     def acknowledged(
         self, node_id: NodeId, offset: int, key: CommandKey = None, content: Command | None = None
     ) -> None:
-        """A client hears that its write is done: this one under this number, where it has one."""
-        # Answers leave in the middle of a step, which may itself have moved the high watermark.
+        """Note an acknowledged write: this command under this number, where it has one."""
+        # Answers are sent within a step, which may have advanced the high watermark.
         seen = self.nodes[node_id]
         self._note_commits(seen)
-        for hook in self._told.on_acknowledged:
+        for hook in self._listeners.on_acknowledged:
             hook(seen, offset, key, content)
         self.acknowledged_end = max(self.acknowledged_end, offset)
 
     def watched(self, node_id: NodeId, end_offset: int) -> None:
-        """A watcher is about to be handed a state or changes that end at ``end_offset``."""
-        for hook in self._told.on_watched:
+        """Note that a watcher is about to receive a state or changes that end at ``end_offset``."""
+        for hook in self._listeners.on_watched:
             hook(self.nodes[node_id], end_offset)
 
     def read_begins(self) -> ReadBegun:
-        """A client's read begins; to be handed to ``read_confirmed``."""
+        """Return a token for a client's read that begins now, for ``read_confirmed``."""
         return ReadBegun(self.acknowledged_end, self.sent_count)
 
     def block_handed_out(
         self, node_id: NodeId, command: tuple[int, int, int], first: int, count: int
     ) -> None:
-        """A client is told that a block of producer ids is its own."""
+        """Note that a block of producer ids was allocated to a client."""
         seen = self.nodes[node_id]
         self._note_commits(seen)
-        for hook in self._told.on_block:
+        for hook in self._listeners.on_block:
             hook(seen, command, first, count)
 
     def read_confirmed(self, node_id: NodeId, begun: ReadBegun, offset: int) -> None:
-        """A read that began at ``begun`` may look at ``offset``."""
+        """Note that a read that began at ``begun`` was confirmed at ``offset``."""
         seen = self.nodes[node_id]
         self._note_commits(seen)
-        for hook in self._told.on_read:
+        for hook in self._listeners.on_read:
             hook(seen, begun, offset)

@@ -1,4 +1,4 @@
-"""Nobody is served from a log whose history is not its own (ADR 25)."""
+"""No replica is served from a log with another history (ADR 25)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from simulation.invariants.seen import Seen
 
 
 class SameHistory(Invariant):
-    """A leader that hands out records has what its asker has, below where these begin.
+    """A leader that serves records has the replica's history below their base offset.
 
-    Looked at wherever both know their digest there. A digest that differs is no digest that
-    cannot be compared.
+    Checked wherever both know their digest there.
     """
 
     name = "same-history"
@@ -25,7 +24,7 @@ class SameHistory(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.asked: dict[tuple[NodeId, int, NodeId, int], list[FetchRequest]] = {}
-        """Leader, its life, sender and number, to what has come under that number."""
+        """By leader, its incarnation, sender and request id: the request."""
 
     def on_received(self, seen: Seen, sender: NodeId, message: Message) -> None:
         if type(message) is FetchRequest:
@@ -43,7 +42,7 @@ class SameHistory(Invariant):
             if self._is_same(seen, each):
                 return
         self.fail(
-            "records were handed to a replica with another history",
+            "records were served to a replica with another history",
             node=seen.id,
             replica=to,
             fetch_offset=requests[0].fetch_offset,

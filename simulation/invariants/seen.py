@@ -1,4 +1,4 @@
-"""What an onlooker knows of one life of a node, and of the beginning of a read."""
+"""The observed state of one incarnation of a node, and of the start of a read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CommandKey: TypeAlias = tuple[int, int, int] | None
 
 
 class ReadBegun(NamedTuple):
-    """What was so when a read began."""
+    """The observed state when a read began."""
 
     acknowledged_end: int
-    """Everything acknowledged until then lies below."""
+    """Everything acknowledged until then is below."""
     sent_count: int
-    """So many messages had left their nodes, of all nodes."""
+    """Number of messages that all nodes had sent."""
 
 
 def _no_time() -> int:
@@ -34,55 +34,56 @@ def _is_not_corrupt(_path: Path) -> bool:
 
 @dataclass(slots=True)
 class Seen:
-    """One life of one node."""
+    """One incarnation of one node."""
 
     id: NodeId
     incarnation: int
     replica: Replica
     written: LogMirror
-    """What was handed to the disk."""
+    """The log with all submitted effects."""
     durable: LogMirror
-    """What the disk has completed."""
+    """The log with all completed effects."""
     election: ElectionState
-    """What the disk has completed of ``quorum-state``."""
+    """The completed content of ``quorum-state``."""
     damaged_at: int | None = None
-    """Where its durable log ended when its disk lost something it may have acknowledged."""
+    """End of its durable log when its disk lost records that it may have acknowledged."""
     secured_end: int = 0
-    """Up to here its durable mark was synced: a loss below is told from a torn tail (ADR 26)."""
+    """Its synced durable mark: a loss below it is not taken for a torn tail (ADR 26)."""
     keeps_mark: bool = False
-    """Whether its process ended on a machine that lives: its mark says all that was flushed."""
+    """Whether only its process ended, not its machine: then the mark covers all flushed records."""
     leading: ElectionState | None = None
-    """Election state with which it was last seen to lead rightly."""
+    """Election state with which it was last seen to lead lawfully."""
     is_up: bool = True
     now_ms: Callable[[], int] = _no_time
     """Its own monotonic clock."""
     is_corrupt: Callable[[Path], bool] = _is_not_corrupt
-    """Whether a file is no longer what its process wrote, and nobody has looked at it since."""
+    """Whether a file was damaged and has not been read since."""
     owed_count: int = 0
-    """Groups that its disk was handed and has not completed."""
+    """Groups submitted to its disk and not completed."""
     owed_since_ms: int = 0
-    """When the disk last completed something, or was given something after being idle."""
+    """When the disk last completed a group, or got one after being idle."""
     high_watermark: int = 0
     applied_end: int = 0
     epoch: int = 0
     log_end: int = 0
     looked_at: tuple[object, ...] = ()
-    """Everything that a look at the node goes by, as it was at the last one."""
+    """The node state that invariants depend on, as of the last check."""
 
     def stop(self, *, keeps_mark: bool) -> None:
-        """Its process is gone; ``keeps_mark``: and its machine lives."""
+        """Note that its process has ended; ``keeps_mark``: and its machine runs on."""
         self.is_up = False
         self.keeps_mark = keeps_mark
 
     @property
     def marked_end(self) -> int:
-        """Below here its disk tells a loss from a torn tail, unless its mark is lost as well."""
+        """Return the offset below which its disk can tell a loss from a torn tail.
+
+        This holds unless its mark is lost as well.
+        """
         return self.durable.end_offset if self.keeps_mark else self.secured_end
 
     def has_recovered(self, committed: LogMirror) -> bool:
-        """Whether it runs, votes freely, and its disk has as much as it ever had and all of
-        ``committed``.
-        """
+        """Return whether it runs, may vote, and its disk has all it ever had and ``committed``."""
         end_offset = committed.end_offset
         return (
             self.is_up

@@ -1,4 +1,4 @@
-"""Nobody helps to depose a leader that it hears (Raft dissertation 4.2.3 and 9.6)."""
+"""A follower in contact with its leader grants no pre-vote (Raft dissertation 4.2.3 and 9.6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
 
 
-class _Heard(NamedTuple):
+class _Contact(NamedTuple):
     incarnation: int
     epoch: int
     leader_id: NodeId
@@ -22,11 +22,11 @@ class _Heard(NamedTuple):
 
 
 class LeaderStickiness(Invariant):
-    """A follower whose Fetch a leader has just answered, and which still leads, grants no pre-vote.
+    """A follower grants no pre-vote if its leader has just answered its Fetch and still leads.
 
-    Who had given up waiting before the answer came is no follower. *Just* is half of the fetch
-    timeout by the voter's own clock. A leader that was found to hold a wrong log is no reason to
-    wait, so nothing is required once disks have rotted.
+    *Just* is half a fetch timeout by the voter's own clock. A node whose fetch timeout expired
+    before the response came is not a follower. A leader with a corrupt log need not be protected,
+    so nothing is checked once disks are corrupt.
     """
 
     name = "leader-stickiness"
@@ -36,8 +36,8 @@ class LeaderStickiness(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.asked: dict[NodeId, tuple[int, int]] = {}
-        """The last Fetch of each node, and when it left."""
-        self.heard: dict[NodeId, _Heard] = {}
+        """The last Fetch of each node, and when it was sent."""
+        self.contacts: dict[NodeId, _Contact] = {}
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is FetchRequest:
@@ -62,27 +62,32 @@ class LeaderStickiness(Invariant):
             and now_ms - asked_ms < self.run_observer.config.request_timeout_ms
         )
         if is_awaited:
-            self.heard[seen.id] = _Heard(seen.incarnation, message.epoch, message.leader_id, now_ms)
+            self.contacts[seen.id] = _Contact(
+                seen.incarnation, message.epoch, message.leader_id, now_ms
+            )
 
     def _check(self, seen: Seen, to: NodeId, message: VoteResponse) -> None:
-        heard = self.heard.get(seen.id)
-        if heard is None or (heard.incarnation, heard.epoch) != (seen.incarnation, message.epoch):
+        contact = self.contacts.get(seen.id)
+        if contact is None or (contact.incarnation, contact.epoch) != (
+            seen.incarnation,
+            message.epoch,
+        ):
             return
-        leader = self.run_observer.nodes.get(heard.leader_id)
+        leader = self.run_observer.nodes.get(contact.leader_id)
         leads = (
             leader is not None
             and leader.is_up
             and leader.replica.node.is_leader
-            and leader.replica.node.epoch == heard.epoch
+            and leader.replica.node.epoch == contact.epoch
         )
-        silent_ms = seen.now_ms() - heard.at_ms
+        silent_ms = seen.now_ms() - contact.at_ms
         is_doubtful = self.run_observer.is_chain_damaged or self.run_observer.forged
         self.require(
             is_doubtful or not leads or silent_ms > self.run_observer.config.fetch_timeout_ms // 2,
-            "it would help to depose a leader that it hears",
+            "a follower grants a pre-vote although its leader has just answered it",
             node=seen.id,
             candidate=to,
-            leader=heard.leader_id,
-            epoch=heard.epoch,
-            heard_before_ms=silent_ms,
+            leader=contact.leader_id,
+            epoch=contact.epoch,
+            since_contact_ms=silent_ms,
         )

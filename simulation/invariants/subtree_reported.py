@@ -1,4 +1,4 @@
-"""A relay tells its own source the lowest position below it (630.5; ADR 27)."""
+"""A relay reports the lowest position in its subtree to its source (630.5; ADR 27)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from simulation.invariants.seen import Seen
 
 
 class SubtreeReported(Invariant):
-    """What it reports is not above the need of anybody whom it had answered when it last reported.
+    """The reported position is at most what any replica needs that the relay had answered before.
 
-    A report is written up to one pass of the disk before it leaves, so who comes meanwhile is in
-    the next. Half a session is how long somebody certainly counts as live.
+    *Before* is at its last report: a report is created up to one disk pass before it is sent, so a
+    replica that arrives meanwhile is in the next one. A replica certainly counts as live for half a
+    session.
 
-    A relay that has started again goes on to report what was needed at the end of its last life,
-    for as long. Below its log start nothing is left to be kept.
+    A restarted relay continues to report the position from the end of its last incarnation for the
+    same time. Positions below its log start do not count.
 
-    Left out is who has stood between it and the leader in this life: that was above it, and comes
-    to be below again when it next asks, which may be on its way.
+    A node that was on the relay's route in this incarnation is left out: it was above the relay,
+    and is in its subtree again only with its next request, which may be in flight.
     """
 
     name = "subtree-reported"
@@ -32,9 +33,9 @@ class SubtreeReported(Invariant):
         self.positions = FetchPositions(run_observer, _is_relay)
         self.above: dict[NodeId, set[NodeId]] = {}
         self.due: dict[tuple[NodeId, NodeId], int] = {}
-        """Relay and observer, and when, by the relay's clock, that was there for a next report."""
+        """By relay and observer: when, by the relay's clock, it was known for the next report."""
         self.former: dict[NodeId, tuple[int, int]] = {}
-        """What was needed below a relay when its last life ended, and until when that counts."""
+        """Position needed in a relay's subtree when its last incarnation ended, and its expiry."""
         self.reports = 0
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
@@ -70,7 +71,7 @@ class SubtreeReported(Invariant):
         if now_ms < until_ms:
             self.require(
                 subtree is not None and subtree.low <= max(needed, core.log.start.offset),
-                "a relay has forgotten in a restart what is needed below it",
+                "a restarted relay does not report the position that its subtree needs",
                 relay=seen.id,
                 needs=needed,
                 reported=subtree,
@@ -82,7 +83,7 @@ class SubtreeReported(Invariant):
                 continue
             self.require(
                 subtree is not None and subtree.low <= needed,
-                "a relay reports less than is needed below it",
+                "a relay reports a position above the need of its subtree",
                 relay=seen.id,
                 observer=node_id,
                 needs=needed,

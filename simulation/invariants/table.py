@@ -1,7 +1,7 @@
-"""The standing invariants: what must hold after every step of any cluster.
+"""The standing invariants: the properties that hold after every step of any cluster.
 
-They see what leaves a node, what its disk was given and has completed, and what it says of
-itself; none knows how a fault was made. Shared by the simulation and the scenarios.
+They see the messages that a node sends, the submitted and completed effects of its disk, and the
+state it reports. None knows how a fault was injected. Simulation and scenarios share them.
 
 | Property | Source |
 |---|---|
@@ -56,7 +56,7 @@ itself; none knows how a fault was made. Shared by the simulation and the scenar
 | proven-changes | ADR 52 |
 | leader-replays | requirements 630.1, 595: a leader answers writes from its own image |
 
-What needs no file of its own: *vote persisted
+Properties without a file of their own: *vote persisted
 before grant* is promises, *majority holds every committed record* is committed-on-majority,
 *snapshot joins log* is log-start-covered with equal-checkpoints, *leader never loads a snapshot*
 is leader-append-only.
@@ -168,5 +168,5 @@ ALL: tuple[type[Invariant], ...] = (
 
 
 def watch() -> RunObserver:
-    """A witness with every standing invariant."""
+    """Return a run observer with every standing invariant."""
     return run_observer_for(ALL)

@@ -1,4 +1,4 @@
-"""Clocks may do what they like: the times in the log rise (docs/guarantees.md)."""
+"""Timestamps in the log ascend, whatever the clocks do (docs/guarantees.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_TIMESTAMP_AT = 35
 
 
 class TimestampsRise(Invariant):
-    """No committed batch is stamped earlier than the one below it, over changes of leader too."""
+    """No committed batch has an earlier timestamp than the one below it, also across leaders."""
 
     name = "timestamps-rise"
 

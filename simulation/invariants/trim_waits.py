@@ -1,4 +1,4 @@
-"""A leader keeps its log for live replicas and their subtrees, but not for ever (630.5)."""
+"""A leader keeps its log for live replicas and their subtrees, for a limited time (630.5)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from simulation.invariants.seen import Seen
 
 
 class TrimWaits(Invariant):
-    """The log start passes what a live replica needs only where a checkpoint has waited for it.
+    """The log start passes the position of a live replica only after the allowed delay.
 
-    Whoever asked this process counts, in an earlier leadership term of it as well: a new leadership
-    term waits for a session, so that nobody is passed over who has not had time to come again.
-    Who needs what the log no longer holds anyway needs a checkpoint, and nothing of the log.
+    Every replica that fetched from this process counts, also in an earlier leadership term: a new
+    term waits for a session, so that every replica has time to fetch again. A replica below the log
+    start needs a checkpoint, and nothing of the log.
     """
 
     name = "trim-waits"
@@ -25,7 +25,7 @@ class TrimWaits(Invariant):
         super().__init__(run_observer)
         self.positions = FetchPositions(run_observer, lambda seen: seen.replica.node.is_leader)
         self.starts: dict[NodeId, tuple[Seen | None, int, int]] = {}
-        """Life and epoch of a leader, and where its log began at the last look."""
+        """By leader: its incarnation, epoch and log start at the last check."""
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         self.positions.sent(seen, to, message)
@@ -52,7 +52,7 @@ class TrimWaits(Invariant):
         for node_id, needed in self.positions.below(seen, config.observer_session_ms, core.now_ms):
             self.require(
                 start <= needed or needed < before,
-                "the log was trimmed under a live replica before its time",
+                "the log was trimmed too early: a live replica still needs it",
                 leader=seen.id,
                 replica=node_id,
                 needs=needed,

@@ -1,4 +1,4 @@
-"""What is handed out once is never handed out again (requirements 360; KIP-500)."""
+"""Ids are never allocated twice (requirements 360; KIP-500)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from simulation.invariants.seen import Seen
 from statemachine.records import InitProducerRecord, RegisterBrokerRecord, TopicRecord
 
 PRODUCER_EPOCH_LAST = 2**15 - 1
-"""The largest that a batch can name."""
+"""The largest epoch that a batch can name."""
 
 
 class UniqueIds(Invariant):
-    """No two committed records give out one topic id, or one producer id with one epoch.
+    """No two committed records allocate one topic id, or one producer id with one epoch.
 
-    The last epoch of a producer id is nobody's: it is there to fence whoever has the one before.
+    No producer gets the last epoch of a producer id: it fences the producer with the one before.
     """
 
     name = "unique-ids"
@@ -38,7 +38,7 @@ class UniqueIds(Invariant):
                     self._require(first, batch, f"producer id and epoch {key}")
                     self.require(
                         0 <= record.producer_epoch < PRODUCER_EPOCH_LAST,
-                        "an epoch that no producer may have",
+                        "a producer epoch outside the allowed range",
                         producer=key,
                         end_offset=batch.end_offset,
                     )
@@ -46,7 +46,7 @@ class UniqueIds(Invariant):
     def _require(self, first: int, batch: Batch, what: str) -> None:
         self.require(
             first == batch.end_offset,
-            "given out twice",
+            "an id was allocated twice",
             what=what,
             first=first,
             second=batch.end_offset,
@@ -54,7 +54,7 @@ class UniqueIds(Invariant):
 
 
 class BrokerEpochs(Invariant):
-    """A broker epoch belongs to one incarnation of one broker, and rises with each new one."""
+    """A broker epoch belongs to one incarnation of one broker, and grows with each new one."""
 
     name = "broker-epochs"
 
@@ -75,7 +75,7 @@ class BrokerEpochs(Invariant):
         self.require(
             self.owners.setdefault(record.broker_epoch, owner) == owner
             and record.broker_epoch >= newest,
-            "one broker epoch, two owners, or an older one again",
+            "a broker epoch has two owners, or is older than the last one",
             epoch=record.broker_epoch,
             owner=self.owners[record.broker_epoch],
             broker=owner,

@@ -1,12 +1,12 @@
-"""What every invariant raises."""
+"""The exception that every invariant raises."""
 
 from __future__ import annotations
 
 
 class Violation(BaseException):
-    """A property does not hold. ``evidence`` is everything that shows it.
+    """A property does not hold; ``evidence`` shows it.
 
-    Not an ``Exception``, so that no code under test can swallow it.
+    Not an ``Exception``, so that no code under test can suppress it.
     """
 
     def __init__(self, name: str, message: str, /, **evidence: object) -> None:

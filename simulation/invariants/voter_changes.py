@@ -1,4 +1,4 @@
-"""Changes of the voter set: one at a time, on firm ground, and nobody removed is forgotten."""
+"""Changes of the voter set: one at a time, on a committed base, and with lasting tombstones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from simulation.invariants.seen import Seen
 
 
 class OneChangeAtATime(Invariant):
-    """Two committed voter sets that follow one another differ by one voter at most.
+    """Two successive committed voter sets differ by at most one voter.
 
-    So any majority of the one meets any majority of the other.
+    So any majority of one intersects any majority of the other.
     """
 
     name = "one-change-at-a-time"
@@ -33,7 +33,7 @@ class OneChangeAtATime(Invariant):
         before, self.before = self.before, voters
         self.require(
             before is None or len(before ^ voters) <= 1,
-            "two voters changed at once",
+            "more than one voter changed at once",
             end_offset=batch.end_offset,
             before=sorted(before or (), key=str),
             after=sorted(voters, key=str),
@@ -41,7 +41,7 @@ class OneChangeAtATime(Invariant):
 
 
 class Tombstones(Invariant):
-    """Who was removed stays removed, in the log and on every node, until readmitted by name."""
+    """A removed voter stays removed, in the log and on every node, until readmitted by key."""
 
     name = "tombstones"
 
@@ -49,7 +49,7 @@ class Tombstones(Invariant):
         super().__init__(run_observer)
         self.voters: frozenset[ReplicaKey] = frozenset()
         self.removed: dict[ReplicaKey, int] = {}
-        """Who was removed, to the end of the record that did it."""
+        """By removed voter: the end offset of the record that removed it."""
         self.changed_at = 0
 
     def on_committed(self, seen: Seen, batches: list[Batch], end_offset: int) -> None:
@@ -66,9 +66,7 @@ class Tombstones(Invariant):
             self.removed.pop(key, None)
         self.voters, self.changed_at = voters, end_offset
         forgotten = [key for key in self.removed if key not in record.removed]
-        self.require(
-            not forgotten, "a removed voter is forgotten", end_offset=end_offset, who=forgotten
-        )
+        self.require(not forgotten, "a tombstone is missing", end_offset=end_offset, who=forgotten)
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
         self._look(seen)
@@ -83,14 +81,13 @@ class Tombstones(Invariant):
         if not self.removed or not node.high_watermark > node.voters_offset >= self.changed_at - 1:
             return
         forgotten = [key for key in self.removed if key not in node.removed_voters]
-        self.require(
-            not forgotten, "a node has forgotten a removed voter", node=seen.id, who=forgotten
-        )
+        self.require(not forgotten, "a node lacks a tombstone", node=seen.id, who=forgotten)
 
 
 class ChangeBarrier(Invariant):
-    """A leader changes the voters only above a committed record of its own epoch, and above the
-    last change, committed as well (the single-server bug of 2015).
+    """A leader changes the voter set only above a committed record of its own epoch.
+
+    The last change must be committed as well (the single-server bug of 2015).
     """
 
     name = "change-barrier"
@@ -98,7 +95,7 @@ class ChangeBarrier(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.opened: dict[int, int] = {}
-        """Epoch, to the end of the batch that its leader begins with."""
+        """By epoch: the end of the first batch of its leader."""
 
     def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
         node = seen.replica.node
@@ -121,7 +118,7 @@ class ChangeBarrier(Invariant):
         ]
         self.require(
             high_watermark >= self.opened.get(batch.epoch, 0) and not open_changes,
-            "the voters are changed on ground that may give way",
+            "the voter set is changed above uncommitted records",
             node=seen.id,
             epoch=batch.epoch,
             high_watermark=high_watermark,

@@ -1,4 +1,4 @@
-"""What watchers are handed is committed already when it leaves the node (KIP-595)."""
+"""Watchers receive only records that are committed at that time (KIP-595)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from simulation.invariants.seen import Seen
 
 
 class WatchedIsCommitted(Invariant):
-    """Nothing above the node's own high watermark is handed out, even if it is committed later."""
+    """Nothing above the node's own high watermark is delivered, even if it is committed later."""
 
     name = "watched-is-committed"
 
@@ -16,7 +16,7 @@ class WatchedIsCommitted(Invariant):
         committed = self.run_observer.committed.end_offset
         if end_offset > high_watermark or end_offset > committed:
             self.fail(
-                "a watcher is handed what is not known to be committed",
+                "a watcher receives records that are not known to be committed",
                 node=seen.id,
                 end_offset=end_offset,
                 high_watermark=high_watermark,

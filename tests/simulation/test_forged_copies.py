@@ -59,7 +59,7 @@ def test_what_was_forged_in_one_run_is_no_forgery_in_the_next() -> None:
 
     stage = Stage()
     stage.append_batch(1, original, 1)
-    with pytest.raises(Violation, match="one position, two histories"):
+    with pytest.raises(Violation, match="two histories end at one position"):
         stage.append_batch(2, forged, 1)
     assert not stage.run_observer.forged
 
