@@ -132,10 +132,10 @@ def _leave_out(
     if is_leader:
         cluster.happened("left-out-leader")
     if member.is_up and rng.random() >= _DOWN_SHARE:
-        is_considered, hears = rng.choice(_WAYS)
+        is_considered, has_contact = rng.choice(_WAYS)
         if not is_considered:
             cluster.network.cut([member.id], rest, both_ways=False)
-        if not hears:
+        if not has_contact:
             cluster.network.cut(rest, [member.id], both_ways=False)
         cluster.happened("left-out-cut")
         return

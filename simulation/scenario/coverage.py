@@ -43,7 +43,7 @@ class Coverage:
     """Ticks in which a node did something without any timer having fired."""
     _asked: dict[tuple[NodeId, NodeId, int], str] = field(default_factory=dict)
     _epochs: dict[NodeId, int] = field(default_factory=dict)
-    _lives: list[Counter[FiredTimer]] = field(default_factory=list)
+    _process_runs: list[Counter[FiredTimer]] = field(default_factory=list)
 
     def begin(self) -> None:
         """Another world: its nodes have nothing to do with those before."""
@@ -53,7 +53,7 @@ class Coverage:
     def started(self, node_id: NodeId, epoch: int, timers: Counter[FiredTimer]) -> None:
         """A node opened its directory and is about to take its first role in ``epoch``."""
         self._epochs[node_id] = epoch
-        self._lives.append(timers)
+        self._process_runs.append(timers)
 
     def role_changed(self, node_id: NodeId, event: RoleChanged) -> None:
         """A node changed its role."""
@@ -74,7 +74,7 @@ class Coverage:
             kind = self._asked.get((to, sender, message.request_id), "never asked")
             self.answers[(kind, _answer_name(message))] += 1
 
-    def told(self, request: type[object], error: ErrorCode) -> None:
+    def answered(self, request: type[object], error: ErrorCode) -> None:
         """An operator's request was answered."""
         self.answers[(request.__name__ + TO_AN_OPERATOR, error.name)] += 1
 
@@ -82,7 +82,7 @@ class Coverage:
     def timers(self) -> Counter[str]:
         """Timers that fired, by name."""
         found: Counter[str] = Counter()
-        for incarnation in self._lives:
+        for incarnation in self._process_runs:
             for timer, count in incarnation.items():
                 found[name_of(timer)] += count
         return found

@@ -99,7 +99,7 @@ class Member(ReplicaNode):
         self.share = share
         self.backup: MemoryFileSystem | None = None
         self.deadline_ms: int | None = None
-        self.lives = 0
+        self.process_runs = 0
         self.host = ""
         """Where it is reached; empty for the host it was formatted with."""
         self.disk = 0
@@ -166,9 +166,9 @@ class Member(ReplicaNode):
         Raises:
             QuorateError: The directory cannot be used.
         """
-        self.lives += 1
+        self.process_runs += 1
         self.deadline_ms = None
-        self.rng = PinnedRandom(self.node_id * 1000 + self.lives, self.share)
+        self.rng = PinnedRandom(self.node_id * 1000 + self.process_runs, self.share)
         stores = self.open(
             self.settings.log,
             self.settings.snapshot,

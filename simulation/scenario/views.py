@@ -101,13 +101,15 @@ def versions(member: Member) -> list[str]:
     if member.replica is None:
         return [f"{member.node_id} down"]
     views = [view for view in member.replica.node.replicas() if view.is_voter]
-    said = {
+    ranges = {
         view.key.id: f"{each.lowest} to {each.highest}"
         for view in views
         for each in view.supported or ()
         if each.name == METADATA_VERSION
     }
-    return [f"  {view.key.id} supports {said.get(view.key.id, 'unknown levels')}" for view in views]
+    return [
+        f"  {view.key.id} supports {ranges.get(view.key.id, 'unknown levels')}" for view in views
+    ]
 
 
 def voters(member: Member) -> list[str]:

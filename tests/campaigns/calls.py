@@ -41,7 +41,7 @@ from tests.campaigns.valid_calls import (
     METHODS,
     TOPIC,
     WRITES,
-    Facts,
+    ClusterState,
     is_authorised,
     offer_features,
     valid_calls,
@@ -108,9 +108,13 @@ def shares(methods: Sequence[str], calls: int, swept: Mapping[str, int]) -> dict
     return found | ({EXCHANGE: streams} if streams else {})
 
 
-def sweep_of(method: str, facts: Facts) -> list[tuple[str, bytes]]:
+def sweep_of(method: str, cluster_state: ClusterState) -> list[tuple[str, bytes]]:
     """Every odd value of every field of every valid call of a method."""
-    return [pair for each in valid_calls(facts)[method] for pair in sweep(each, facts.current)]
+    return [
+        pair
+        for each in valid_calls(cluster_state)[method]
+        for pair in sweep(each, cluster_state.current)
+    ]
 
 
 class Mutants:
@@ -123,9 +127,12 @@ class Mutants:
         self.authorised = 0
         """Those that were drawn and left out, being what an operator may ask for."""
 
-    def take(self, facts: Facts, count: int) -> Iterator[Call]:
+    def take(self, cluster_state: ClusterState, count: int) -> Iterator[Call]:
         """The next ``count``, made for the cluster as it is now."""
-        valid, swept = valid_calls(facts)[self._method], sweep_of(self._method, facts)
+        valid, swept = (
+            valid_calls(cluster_state)[self._method],
+            sweep_of(self._method, cluster_state),
+        )
         if self._swept is None:
             self._swept = list(range(len(swept)))
             self._rng.shuffle(self._swept)
@@ -134,8 +141,8 @@ class Mutants:
             if self._swept and number % RANDOM_EVERY:
                 what, data = swept[self._swept.pop() % len(swept)]
             else:
-                what, data = some(self._rng.choice(valid), facts.current, self._rng)
-            if is_authorised(self._method, data, facts):
+                what, data = some(self._rng.choice(valid), cluster_state.current, self._rng)
+            if is_authorised(self._method, data, cluster_state):
                 self.authorised += 1
                 continue
             number += 1
@@ -174,7 +181,7 @@ class CallsCampaign:
             first = before.digests[leader.id][0]
             log: Mapping[int, Batch] = {}
             try:
-                for group in self._rounds(await self._facts(leader.id)):
+                for group in self._rounds(await self._cluster_state(leader.id)):
                     before = await self._round(group, honest, before, leader.id)
                 end = before.digests[leader.id][0]
                 log = await batches(self._channels[leader.id], first, end)
@@ -193,10 +200,12 @@ class CallsCampaign:
 
     # ------------------------------------------------------------------ rounds
 
-    def _rounds(self, facts: Facts) -> list[dict[str, int]]:
+    def _rounds(self, cluster_state: ClusterState) -> list[dict[str, int]]:
         """Methods and how many calls of each; what may write comes last."""
         found: list[dict[str, int]] = []
-        sizes = {each: len(sweep_of(each, facts)) for each in self._methods if each != EXCHANGE}
+        sizes = {
+            each: len(sweep_of(each, cluster_state)) for each in self._methods if each != EXCHANGE
+        }
         wanted = shares(self._methods, self._wanted, sizes)
         for may_write in (False, True):
             group: dict[str, int] = {}
@@ -218,13 +227,13 @@ class CallsCampaign:
     async def _round(
         self, group: dict[str, int], honest: HonestWriter, before: Observation, leader_id: int
     ) -> Observation:
-        facts = await self._facts(leader_id)
+        cluster_state = await self._cluster_state(leader_id)
         calls: list[Call] = []
         for method, count in group.items():
             if method == EXCHANGE:
-                calls += await self._scripts(facts, count)
+                calls += await self._scripts(cluster_state, count)
             else:
-                calls += self._mutants[method].take(facts, count)
+                calls += self._mutants[method].take(cluster_state, count)
         self._rng.shuffle(calls)
         stop = asyncio.Event()
         writing = asyncio.ensure_future(honest.go_on(stop))
@@ -268,12 +277,12 @@ class CallsCampaign:
         for problem in wrong_endings({ended.how: 1}):
             self._problems.append(f"{method}: {problem}: {call.what}")
 
-    async def _scripts(self, facts: Facts, count: int) -> list[Call]:
-        stranger = Hello(facts.cluster_id, ReplicaKey(-1), b"")
+    async def _scripts(self, cluster_state: ClusterState, count: int) -> list[Call]:
+        stranger = Hello(cluster_state.cluster_id, ReplicaKey(-1), b"")
         channel = next(iter(self._channels.values()))
         digest = await config_digest(channel, encode_hello(stranger))
         found = []
-        for script in StreamScripts(facts, digest, self._rng):
+        for script in StreamScripts(cluster_state, digest, self._rng):
             found.append(Call(EXCHANGE, "a stream", script=script))
             # The node ends a stream at the first frame that is malformed.
             count -= 1 + bool(script.frames)
@@ -314,14 +323,14 @@ class CallsCampaign:
         assert answer.error_code == 0, answer.message
         return answer.result.register_broker.broker_epoch
 
-    async def _facts(self, leader_id: int) -> Facts:
+    async def _cluster_state(self, leader_id: int) -> ClusterState:
         async with Client(self._cluster.addresses, timeout_seconds=60.0) as client:
             quorum = await client.describe_quorum()
             brokers = (await client.describe_cluster(read=LINEARIZABLE)).brokers
             topics = (await client.describe_topics([TOPIC], read=LINEARIZABLE)).topics
         epochs = {each.broker_id: each.broker_epoch for each in brokers}
         ids = (quorum.leader_id, *(each.replica_id for each in quorum.voters))
-        return Facts(
+        return ClusterState(
             cluster_id=self._cluster.cluster_id,
             leader_id=leader_id,
             voters=tuple((each.replica_id, each.directory_id) for each in quorum.voters),

@@ -27,7 +27,7 @@ from quorum.transport.packing import HEADER
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, Voter
 from quorum.v1 import raft_pb2
 from tests.campaigns.mutations import damaged, some
-from tests.campaigns.valid_calls import STRANGER, Facts
+from tests.campaigns.valid_calls import STRANGER, ClusterState
 from tests.support.message_mutation import Mutator
 
 FRAMES_PER_STREAM = 8
@@ -46,10 +46,12 @@ class Script:
     frames: tuple[tuple[str, bytes], ...]
 
 
-def requests(facts: Facts, sender: ReplicaKey) -> dict[type, Callable[[], Request]]:
+def requests(cluster_state: ClusterState, sender: ReplicaKey) -> dict[type, Callable[[], Request]]:
     """A request of each type that a stream takes, right in all but its author."""
-    now, cluster = facts.current, facts.cluster_id
-    leader = ReplicaKey(facts.leader_id, dict(facts.voters)[facts.leader_id])
+    now, cluster = cluster_state.current, cluster_state.cluster_id
+    leader = ReplicaKey(
+        cluster_state.leader_id, dict(cluster_state.voters)[cluster_state.leader_id]
+    )
     end, place = OffsetAndEpoch(now.offset, now.epoch), (Endpoint("CONTROLLER", "127.0.0.1", 9),)
     voter = Voter(sender, place)
     return {
@@ -84,8 +86,10 @@ class StreamScripts:
     nobody (docs/guarantees.md, Faults); a stream under a voter's number and another disk is not.
     """
 
-    def __init__(self, facts: Facts, config_digest: bytes, rng: random.Random) -> None:
-        self.facts = facts
+    def __init__(
+        self, cluster_state: ClusterState, config_digest: bytes, rng: random.Random
+    ) -> None:
+        self.cluster_state = cluster_state
         self._digest = config_digest
         self._rng = rng
         self._mutator = Mutator(rng)
@@ -97,24 +101,26 @@ class StreamScripts:
     def script(self) -> Script:
         """One stream's."""
         rng = self._rng
-        ids = (-1, STRANGER, STRANGER, rng.randrange(4, 1000), *dict(self.facts.voters))
+        ids = (-1, STRANGER, STRANGER, rng.randrange(4, 1000), *dict(self.cluster_state.voters))
         sender = ReplicaKey(rng.choice(ids), rng.randbytes(16))
-        made = Hello(self.facts.cluster_id, sender, self._digest, process_id=rng.randbytes(16))
+        made = Hello(
+            self.cluster_state.cluster_id, sender, self._digest, process_id=rng.randbytes(16)
+        )
         if rng.random() < HELLOS_SHARE:
             return Script(self._mutated_hello(encode_hello(made)), ())
-        kinds = list(requests(self.facts, sender).items())
+        kinds = list(requests(self.cluster_state, sender).items())
         frames = tuple(self._frame(*rng.choice(kinds)) for _ in range(FRAMES_PER_STREAM))
         return Script(("hello", encode_hello(made)), frames)
 
     def _mutated_hello(self, frame: bytes) -> tuple[str, bytes]:
         value = raft_pb2.PeerHello.FromString(frame[HEADER.size :])
-        label, data = some(value, self.facts.current, self._rng)
-        disks = dict(self.facts.voters)
+        label, data = some(value, self.cluster_state.current, self._rng)
+        disks = dict(self.cluster_state.voters)
         try:
-            said = raft_pb2.PeerHello.FromString(data)
+            peer_hello = raft_pb2.PeerHello.FromString(data)
         except Exception:
-            said = value
-        if disks.get(said.node_id) == said.directory_id:
+            peer_hello = value
+        if disks.get(peer_hello.node_id) == peer_hello.directory_id:
             return "hello", frame
         return f"hello: {label}", frame[: HEADER.size] + data
 

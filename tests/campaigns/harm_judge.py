@@ -85,15 +85,15 @@ def evaluated(faults: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]
     """The outcome of a damage, and what was wrong with it."""
     if start.exit_code is not None:
         return Outcome.REFUSED, refusal(faults, start)
-    said = reports(start)
+    reported = reports(start)
     logged = len(_REPAIRED.findall("\n".join(start.last_lines)))
     found = []
     if start.repaired_count != logged:
         found.append(f"{start.repaired_count:g} repairs are counted, {logged} are logged")
     outcome = Outcome.NO_HARM
-    is_replaced = any(each in line for line in said for each in ("log_damaged", "log_start"))
+    is_replaced = any(each in line for line in reported for each in ("log_damaged", "log_start"))
     for harm in faults:
-        if _is_reported(harm, said):
+        if _is_reported(harm, reported):
             outcome = Outcome.REPORTED
             continue
         if not is_replaced and (problem := _unreported(harm, start)):
@@ -101,12 +101,12 @@ def evaluated(faults: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]
     return outcome, found
 
 
-def _is_reported(harm: Harm, said: Sequence[str]) -> bool:
+def _is_reported(harm: Harm, reported: Sequence[str]) -> bool:
     if harm.kind == ".log":
-        return any(each in line for line in said for each in _LOG_REPORTS)
+        return any(each in line for line in reported for each in _LOG_REPORTS)
     if harm.kind == ".checkpoint":
-        return any(each in line for line in said for each in _CHECKPOINT_REPORTS)
-    return any(harm.path.name in line for line in said)
+        return any(each in line for line in reported for each in _CHECKPOINT_REPORTS)
+    return any(harm.path.name in line for line in reported)
 
 
 def _meaning(content: bytes | None) -> object:

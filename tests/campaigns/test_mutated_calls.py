@@ -26,7 +26,7 @@ from tests.campaigns.sending import GONE, RAISED, wrong_endings
 from tests.campaigns.valid_calls import (
     EXCHANGE,
     METHODS,
-    Facts,
+    ClusterState,
     commands,
     is_authorised,
     valid_calls,
@@ -35,7 +35,7 @@ from tests.integration.processes import Processes, running
 
 SHORT_CALLS = 900
 WHOLE_CALLS = 16_000
-FACTS = Facts(
+CLUSTER_STATE = ClusterState(
     cluster_id="c",
     leader_id=1,
     voters=((1, b"a" * 16), (2, b"b" * 16), (3, b"c" * 16)),
@@ -52,22 +52,22 @@ SEEN = Observation({1: STATE, 2: STATE}, {1: (9, "d"), 2: (9, "d")})
 
 def test_every_rpc_has_valid_calls() -> None:
     """Whoever adds an RPC, a kind of command or a request of peers adds its line."""
-    assert valid_calls(FACTS).keys() == METHODS.keys()
+    assert valid_calls(CLUSTER_STATE).keys() == METHODS.keys()
     kinds = METHODS["/quorum.v1.MetadataService/Write"].input_type.fields_by_name["command"]
     in_protocol = {each.name for each in kinds.message_type.oneofs_by_name["kind"].fields}
-    assert commands(FACTS).keys() == in_protocol
-    assert requests(FACTS, ReplicaKey(77)).keys() == framing._RESPONSE_OF.keys()
+    assert commands(CLUSTER_STATE).keys() == in_protocol
+    assert requests(CLUSTER_STATE, ReplicaKey(77)).keys() == framing._RESPONSE_OF.keys()
 
 
 def test_numbers_are_taken_at_every_bound() -> None:
     fields = METHODS["/quorum.v1.RaftService/Vote"].input_type.fields_by_name
-    found = set(numbers(fields["epoch"], FACTS.current))
+    found = set(numbers(fields["epoch"], CLUSTER_STATE.current))
     top = (1 << 31) - 1
     assert {-(1 << 31), -1, 0, 1, 2, 3, 4, top - 2, top - 1, top} <= found
 
 
 def test_the_whole_run_holds_the_whole_sweep() -> None:
-    sizes = {each: len(sweep_of(each, FACTS)) for each in METHODS}
+    sizes = {each: len(sweep_of(each, CLUSTER_STATE)) for each in METHODS}
     wanted = shares((*METHODS, EXCHANGE), WHOLE_CALLS, sizes)
     assert sum(wanted.values()) >= WHOLE_CALLS
     assert all(wanted[each] >= size for each, size in sizes.items())
@@ -78,7 +78,7 @@ def test_what_an_operator_may_ask_for_is_not_sent() -> None:
     kind = METHODS[method].input_type._concrete_class
     for disk, is_right in ((b"a" * 16, True), (b"", True), (b"b" * 16, False)):
         data = kind(voter_id=1, directory_id=disk).SerializeToString()
-        assert is_authorised(method, data, FACTS) is is_right
+        assert is_authorised(method, data, CLUSTER_STATE) is is_right
 
 
 # ---------------------------------------------------------------- the judges can fail

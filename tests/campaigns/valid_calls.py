@@ -35,7 +35,7 @@ WRITES = frozenset({"/quorum.v1.MetadataService/Write", "/quorum.v1.MetadataServ
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ClusterState:
     """The cluster as it is, so that a call can be right in all but one thing."""
 
     cluster_id: str
@@ -55,9 +55,9 @@ def offer_features(register: wire.RegisterBroker) -> None:
         )
 
 
-def commands(facts: Facts) -> dict[str, wire.Command]:
+def commands(cluster_state: ClusterState) -> dict[str, wire.Command]:
     """A valid command of each kind, by its name in ``Command.kind``."""
-    topic, epochs = facts.topic_id, facts.broker_epochs
+    topic, epochs = cluster_state.topic_id, cluster_state.broker_epochs
     alter = wire.IncrementalAlterConfigs(resource_type=wire.CONFIG_RESOURCE_TYPE_BROKER)
     alter.alterations.add(name="log.retention.bytes", operation=1, value="12345")
     partition = wire.AlterPartition(broker_id=1, broker_epoch=epochs[0])
@@ -70,7 +70,10 @@ def commands(facts: Facts) -> dict[str, wire.Command]:
     grow = wire.CreatePartitions(topic_name=TOPIC, partition_count=4)
     grow.assignments.add(partition=3, broker_ids=[1])
     register = wire.RegisterBroker(
-        broker_id=4, cluster_id=facts.cluster_id, incarnation_id=b"4" * 16, log_dirs=[b"5" * 16]
+        broker_id=4,
+        cluster_id=cluster_state.cluster_id,
+        incarnation_id=b"4" * 16,
+        log_dirs=[b"5" * 16],
     )
     register.listeners.add(name="PLAINTEXT", host="broker", port=9092)
     offer_features(register)
@@ -82,7 +85,7 @@ def commands(facts: Facts) -> dict[str, wire.Command]:
     kinds: dict[str, Any] = {
         "incremental_alter_configs": alter,
         "broker_heartbeat": wire.BrokerHeartbeat(
-            broker_id=1, broker_epoch=epochs[0], metadata_offset=facts.current.offset
+            broker_id=1, broker_epoch=epochs[0], metadata_offset=cluster_state.current.offset
         ),
         "alter_partition": partition,
         "create_topic": create,
@@ -99,19 +102,19 @@ def commands(facts: Facts) -> dict[str, wire.Command]:
     return {name: wire.Command(tag=1, **{name: kind}) for name, kind in kinds.items()}
 
 
-def valid_calls(facts: Facts) -> dict[str, list[Any]]:
+def valid_calls(cluster_state: ClusterState) -> dict[str, list[Any]]:
     """Valid messages by full method name, those of ``EXCHANGE`` left out."""
-    now = facts.current
+    now = cluster_state.current
     place = [common_pb2.Endpoint(name="CONTROLLER", host="127.0.0.1", port=9)]
     read = metadata_pb2.ReadOptions(level=metadata_pb2.READ_LEVEL_LOCAL)
     writer = metadata_pb2.WriterIdentity(client_id="mutant", reason="campaign")
-    given = list(commands(facts).values())
+    given = list(commands(cluster_state).values())
     streamed = []
     for each in given:
         group = metadata_pb2.ProducerCommands(commands=[each])
         streamed.append(metadata_pb2.WriteStreamRequest(hello=writer, groups=[group]))
     return {
-        **_peer_calls(facts, place),
+        **_peer_calls(cluster_state, place),
         "/quorum.v1.MetadataService/Write": [
             metadata_pb2.WriteRequest(writer=writer, command=each) for each in given
         ],
@@ -139,7 +142,7 @@ def valid_calls(facts: Facts) -> dict[str, list[Any]]:
                 max_wait_ms=1000,
             ),
         ],
-        **_admin_calls(facts, read, place),
+        **_admin_calls(cluster_state, read, place),
         "/grpc.health.v1.Health/Check": [health_pb2.HealthCheckRequest()],
         "/grpc.health.v1.Health/List": [health_pb2.HealthListRequest()],
         "/grpc.health.v1.Health/Watch": [health_pb2.HealthCheckRequest()],
@@ -150,13 +153,15 @@ def valid_calls(facts: Facts) -> dict[str, list[Any]]:
     }  # fmt: skip
 
 
-def _peer_calls(facts: Facts, place: list[Any]) -> dict[str, list[Any]]:
-    now, cluster = facts.current, facts.cluster_id
+def _peer_calls(cluster_state: ClusterState, place: list[Any]) -> dict[str, list[Any]]:
+    now, cluster = cluster_state.current, cluster_state.cluster_id
     leader = common_pb2.ReplicaKey(
-        id=facts.leader_id, directory_id=dict(facts.voters)[facts.leader_id]
+        id=cluster_state.leader_id, directory_id=dict(cluster_state.voters)[cluster_state.leader_id]
     )
     stranger = common_pb2.ReplicaKey(id=STRANGER, directory_id=b"s" * 16)
-    others = [common_pb2.ReplicaKey(id=each, directory_id=disk) for each, disk in facts.voters]
+    others = [
+        common_pb2.ReplicaKey(id=each, directory_id=disk) for each, disk in cluster_state.voters
+    ]
     end = common_pb2.OffsetAndEpoch(offset=now.offset, epoch=now.epoch)
     snapshot = raft_pb2.FetchSnapshotRequest(cluster_id=cluster, max_bytes=1000)
     snapshot.topics.add(name="__cluster_metadata").partitions.add(
@@ -189,10 +194,10 @@ def _peer_calls(facts: Facts, place: list[Any]) -> dict[str, list[Any]]:
     }  # fmt: skip
 
 
-def _admin_calls(facts: Facts, read: Any, place: list[Any]) -> dict[str, list[Any]]:
-    epoch = facts.current.epoch
+def _admin_calls(cluster_state: ClusterState, read: Any, place: list[Any]) -> dict[str, list[Any]]:
+    epoch = cluster_state.current.epoch
     strange = {"voter_id": STRANGER, "directory_id": b"s" * 16, "timeout_ms": 100}
-    half_right = {"voter_id": facts.leader_id, "directory_id": b"s" * 16, "timeout_ms": 100}
+    half_right = {"voter_id": cluster_state.leader_id, "directory_id": b"s" * 16, "timeout_ms": 100}
     return {
         "/quorum.v1.AdminService/DescribeCluster": [admin_pb2.DescribeClusterRequest(read=read)],
         "/quorum.v1.AdminService/DescribeQuorum": [admin_pb2.DescribeQuorumRequest()],
@@ -217,7 +222,7 @@ def _admin_calls(facts: Facts, read: Any, place: list[Any]) -> dict[str, list[An
     }
 
 
-def is_authorised(method: str, data: bytes, facts: Facts) -> bool:
+def is_authorised(method: str, data: bytes, cluster_state: ClusterState) -> bool:
     """Whether this is what an operator may ask for: it would change the quorum, and rightly so.
 
     Such calls are not sent. Nobody could tell what they do from what a mutated call must not.
@@ -230,9 +235,11 @@ def is_authorised(method: str, data: bytes, facts: Facts) -> bool:
     except Exception:
         return False
     if kind.name == "TransferLeadershipRequest":
-        is_known = not message.HasField("target_id") or message.target_id in dict(facts.voters)
-        return is_known and message.current_leader_epoch in (-1, facts.current.epoch)
-    disk = dict(facts.voters).get(message.voter_id)
+        is_known = not message.HasField("target_id") or message.target_id in dict(
+            cluster_state.voters
+        )
+        return is_known and message.current_leader_epoch in (-1, cluster_state.current.epoch)
+    disk = dict(cluster_state.voters).get(message.voter_id)
     return disk is not None and message.directory_id in (b"", disk)
 
 

@@ -52,7 +52,7 @@ def run_lanes(names: list[str], scale: str) -> int:
     for name in names:
         lane = BY_NAME[name]
         click.echo(f"{name}: {lane.command(scale)}", err=True)
-        entry, told = collect(lane, scale)
+        entry, output = collect(lane, scale)
         # Read again: somebody may have recorded another lane meanwhile.
         save((load() | {name: entry}).values())
         # From the record, whose order of figures is its own: the page must come out so again.
@@ -61,7 +61,7 @@ def run_lanes(names: list[str], scale: str) -> int:
         click.echo(f"{name}: {check_result} in {entry.seconds:.0f} s", err=True)
         if not entry.has_passed:
             failed.append(name)
-            click.echo(told, err=True)
+            click.echo(output, err=True)
     if failed:
         click.echo(f"failed: {', '.join(failed)}", err=True)
     return 1 if failed else 0

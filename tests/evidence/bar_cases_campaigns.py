@@ -42,9 +42,9 @@ def _gone() -> bool:
     return not observation.differences(_SEEN, seen, same_image=True)
 
 
-def _explained(told: dict[int, str], mutants: set[int], unknown: int = 0) -> Passes:
+def _explained(explained: dict[int, str], mutants: set[int], unknown: int = 0) -> Passes:
     log = {5: Batch(frozenset({PRINCIPAL}), b"x1001y"), 6: Batch(frozenset(), b"own")}
-    return lambda: not honest.unexplained(log, told, frozenset(mutants), unknown=unknown)
+    return lambda: not honest.unexplained(log, explained, frozenset(mutants), unknown=unknown)
 
 
 def _ended(how: str) -> Passes:
@@ -90,7 +90,7 @@ def _damaged(harm: Harm, **given: Any) -> Passes:
     return lambda: not evaluated([harm], replace(plain, **given))[1]
 
 
-def _said(line: str, **given: Any) -> dict[str, Any]:
+def _reported(line: str, **given: Any) -> dict[str, Any]:
     return {"lines": (line,), "last_lines": (line,), **given}
 
 
@@ -150,7 +150,7 @@ DAMAGES = Bars(
         "one image": _levels({1: (9, b"d"), 2: (9, b"d")}),
         "images on the way": _levels({1: (8, b"d"), 2: (9, b"e")}),
         "repaired, logged and counted": _damaged(
-            _ZEROED, **_said(_REPAIRED, repaired_count=1.0, left={_MARK: b"m"})
+            _ZEROED, **_reported(_REPAIRED, repaired_count=1.0, left={_MARK: b"m"})
         ),
         "a mark that was written once more before": _damaged(_ZEROED, found={_MARK: b"m"}),
         "a mark that was written anew before": _damaged(_ZEROED, found={_MARK: b"n"}),
@@ -162,23 +162,25 @@ DAMAGES = Bars(
             Harm(_IDENTITY, "flip", b"#a\nnode.id=1", b"#b\nnode.id=1")
         ),
         "a segment set aside": _damaged(
-            _FLIPPED, **_said("event=log_damaged", left={_SEGMENT: b"ab"})
+            _FLIPPED, **_reported("event=log_damaged", left={_SEGMENT: b"ab"})
         ),
-        "a torn tail": _damaged(_FLIPPED, **_said("event=torn_tail_cut", left={_SEGMENT: b"ab"})),
+        "a torn tail": _damaged(
+            _FLIPPED, **_reported("event=torn_tail_cut", left={_SEGMENT: b"ab"})
+        ),
         "a tail that was not sure": _damaged(_CUT, left={_SEGMENT: b"ab"}, was_clean=False),
         "a checkpoint set aside": _damaged(
-            _CORRUPT, **_said("event=checkpoint_quarantined", left={_CHECKPOINT: b"c"})
+            _CORRUPT, **_reported("event=checkpoint_quarantined", left={_CHECKPOINT: b"c"})
         ),
         "left as it was damaged": _damaged(_CORRUPT),
         "gone": _damaged(_CORRUPT, left={_CHECKPOINT: None}),
         "a side file of a log that was set aside": _damaged(
-            _TAKEN, **_said("event=log_damaged", left={_DIGEST: b"c"})
+            _TAKEN, **_reported("event=log_damaged", left={_DIGEST: b"c"})
         ),
         "a side file of a log whose start came back": _damaged(
-            _TAKEN, **_said("event=log_start_restored", left={_DIGEST: b"c"})
+            _TAKEN, **_reported("event=log_start_restored", left={_DIGEST: b"c"})
         ),
         "a side file that is named": _damaged(
-            _TAKEN, **_said(f"event=scrub_found {_DIGEST.name}", left={_DIGEST: b"c"})
+            _TAKEN, **_reported(f"event=scrub_found {_DIGEST.name}", left={_DIGEST: b"c"})
         ),
         "epochs after an election": _damaged(
             _EPOCHS_CUT, left={_EPOCHS: b"c"}, epochs_changed=True
@@ -199,7 +201,7 @@ DAMAGES = Bars(
         "images apart": _levels({1: (9, b"d"), 2: (9, b"e")}),
         "repaired in silence": _damaged(_ZEROED, left={_MARK: b"m"}),
         "a mark left as it was damaged": _damaged(_ZEROED),
-        "repaired and not counted": _damaged(_ZEROED, **_said(_REPAIRED)),
+        "repaired and not counted": _damaged(_ZEROED, **_reported(_REPAIRED)),
         "counted and not logged": _damaged(_CORRUPT, repaired_count=1.0),
         "a segment whole again": _damaged(_FLIPPED, left={_SEGMENT: b"ab"}),
         "a sure tail whole again": _damaged(_CUT, left={_SEGMENT: b"ab"}),
@@ -210,16 +212,16 @@ DAMAGES = Bars(
             Harm(_SEGMENT, "delete", b"ab", None), left={_SEGMENT: b"ab"}, was_clean=False
         ),
         "a segment, and another thing reported": _damaged(
-            _FLIPPED, **_said("event=checkpoint_quarantined", left={_SEGMENT: b"ab"})
+            _FLIPPED, **_reported("event=checkpoint_quarantined", left={_SEGMENT: b"ab"})
         ),
         "a checkpoint, and another thing reported": _damaged(
-            _CORRUPT, **_said("event=torn_tail_cut", left={_CHECKPOINT: b"c"})
+            _CORRUPT, **_reported("event=torn_tail_cut", left={_CHECKPOINT: b"c"})
         ),
         "a side file, and another thing reported": _damaged(
-            _TAKEN, **_said("event=torn_tail_cut", left={_DIGEST: b"c"})
+            _TAKEN, **_reported("event=torn_tail_cut", left={_DIGEST: b"c"})
         ),
         "a side file, and a line that reports nothing": _damaged(
-            _TAKEN, **_said(f"event=opened {_DIGEST.name}", left={_DIGEST: b"c"})
+            _TAKEN, **_reported(f"event=opened {_DIGEST.name}", left={_DIGEST: b"c"})
         ),
         "a checkpoint whole again": _damaged(_CORRUPT, left={_CHECKPOINT: b"c"}),
         "epochs whole again": _damaged(_EPOCHS_CUT, left={_EPOCHS: b"c"}),

@@ -42,7 +42,7 @@ def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
             text=True,
             check=False,
         )
-        told = (done.stdout + done.stderr)[-OUTPUT_CHARACTERS:]
+        output = (done.stdout + done.stderr)[-OUTPUT_CHARACTERS:]
         try:
             figures = read_figures(lane, done.stdout, place)
         except readers.UnreadableError as error:
@@ -53,7 +53,7 @@ def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
         lane.name, scale, lane.command(scale), commit, date, seconds, round(load, 1), status,
         figures, platform.python_version(),
     )  # fmt: skip
-    return entry, told
+    return entry, output
 
 
 def check_result(exit_code: int, figures: Mapping[str, Any]) -> int:

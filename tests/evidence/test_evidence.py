@@ -41,10 +41,10 @@ def test_figures_and_the_check_result_are_the_commands_own(
 
 @pytest.mark.parametrize("figures", list(Figures))
 def test_a_command_that_leaves_no_figures_has_failed(tmp_path: Path, figures: Figures) -> None:
-    entry, told = collect(lane_of(tmp_path, "print('all is well')", figures), "quick", tmp_path)
+    entry, output = collect(lane_of(tmp_path, "print('all is well')", figures), "quick", tmp_path)
     assert not entry.has_passed
     assert "unreadable" in entry.figures
-    assert "all is well" in told
+    assert "all is well" in output
 
 
 def test_a_report_of_tests_counts_them_and_keeps_what_they_recorded(tmp_path: Path) -> None:

@@ -253,13 +253,13 @@ def test_a_node_of_another_cluster_is_kept_out(
         line = other.until_logged(lost, words)
         assert "'integration'" in line or "'another'" in line
         assert not other.is_ready(lost)
-        told = cluster.until(
+        report = cluster.until(
             "the other side's log",
             lambda: next(
                 (node for node in cluster.voters if words in node.log_path.read_text()), None
             ),
         )
-        assert "'another'" in told.log_path.read_text()
+        assert "'another'" in report.log_path.read_text()
         described = cluster.ask("quorum", "describe", "replication")["rows"]
         assert {row["node_id"] for row in described} == {1, 2, 3}
         assert other.stop(lost) == 0

@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """The demo, in a process group of its own and with signals as a terminal would have them."""
 
-    def hear() -> None:
+    def read_output() -> None:
         for number in (signal.SIGHUP, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
 
@@ -61,7 +61,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         env={**os.environ, "GRPC_VERBOSITY": "NONE"},
         process_group=0,
         # Tests that run under nohup or in the background ignore some of them.
-        preexec_fn=hear,
+        preexec_fn=read_output,
     )
 
 
@@ -87,10 +87,10 @@ def test_the_whole_job_on_a_real_log_and_a_cluster_that_is_kept(
 
     files = sorted(path for path in folder.rglob("*.checkpoint"))
     again = start(folder)
-    said, _ = again.communicate(timeout=COMMAND_SECONDS_MAX)
-    assert again.returncode == 1, said
-    assert "5 servers of an earlier demo still run" in said
-    assert stop in said
+    output, _ = again.communicate(timeout=COMMAND_SECONDS_MAX)
+    assert again.returncode == 1, output
+    assert "5 servers of an earlier demo still run" in output
+    assert stop in output
     assert {each.pid for each in servers(folder)} == {each.pid for each in alive}
     assert all(path.exists() for path in files)
 

@@ -69,8 +69,8 @@ def test_a_follower_with_another_history(tmp_path: Path) -> None:
         offset = forge(node)
         cluster.start(node)
         assert until_ended(cluster, node) == Exit.DAMAGED
-        said = node.log_path.read_text()
-        assert f"the log differs from that of node {leader.id} from offset {offset} on" in said
+        log_text = node.log_path.read_text()
+        assert f"the log differs from that of node {leader.id} from offset {offset} on" in log_text
         write_configs(cluster, ["2"])
         start_again(cluster, node)
         assert list(partition(node).glob("*.log.damaged")), "nothing was kept to look at"

@@ -104,18 +104,18 @@ def test_replace_a_voter_whose_disk_is_gone(cluster: Processes) -> None:
         lambda: quorum(cluster, "may-stop", str(lost.id))["unable"] or None,
     )
     # One more, and nothing is committed any more.
-    said = quorum(cluster, "may-stop", str(others[0].id), status=Exit.REFUSED)
-    assert f"node {lost.id} is silent" in said
-    said = quorum(cluster, "remove-voter", str(others[0].id), status=Exit.REFUSED)
-    assert "1 of 2 voters could acknowledge" in said
+    output = quorum(cluster, "may-stop", str(others[0].id), status=Exit.REFUSED)
+    assert f"node {lost.id} is silent" in output
+    output = quorum(cluster, "remove-voter", str(others[0].id), status=Exit.REFUSED)
+    assert "1 of 2 voters could acknowledge" in output
     assert len(voter_ids(cluster)) == 3
 
     lost.is_voter = False
     cluster.format(lost)
     cluster.start(lost)
     cluster.wait_ready([lost])
-    said = quorum(cluster, "add-voter", str(lost.id), "--at", lost.address, status=Exit.REFUSED)
-    assert "is a voter already" in said
+    output = quorum(cluster, "add-voter", str(lost.id), "--at", lost.address, status=Exit.REFUSED)
+    assert "is a voter already" in output
     quorum(cluster, "remove-voter", str(lost.id))
     assert len(voter_ids(cluster)) == 2
     add(cluster, lost)
@@ -137,8 +137,8 @@ def test_a_voter_that_was_killed_a_moment_ago_does_not_count(cluster: Processes)
     victim, other = (node for node in cluster.voters if node is not leader)
     assert quorum(cluster, "may-stop", str(other.id))["may_stop"]
     cluster.kill(victim)
-    said = quorum(cluster, "may-stop", str(other.id), status=Exit.REFUSED)
-    assert f"node {victim.id} is silent" in said
+    output = quorum(cluster, "may-stop", str(other.id), status=Exit.REFUSED)
+    assert f"node {victim.id} is silent" in output
     cluster.start(victim)
     assert quorum(cluster, "may-stop", str(other.id), "--wait", "30")["may_stop"]
 
@@ -157,8 +157,8 @@ def test_leadership_is_transferred_and_what_cannot_be_is_refused(cluster: Proces
         "the loss to be noticed",
         lambda: quorum(cluster, "may-stop", str(victim.id))["unable"] or None,
     )
-    said = quorum(cluster, "transfer-leader", str(victim.id), status=Exit.REFUSED)
-    assert "has been silent for" in said
+    output = quorum(cluster, "transfer-leader", str(victim.id), status=Exit.REFUSED)
+    assert "has been silent for" in output
 
 
 def test_a_voter_moves_to_another_address(cluster: Processes) -> None:
@@ -186,5 +186,5 @@ def test_nobody_knows_without_a_leader(cluster: Processes) -> None:
     leader = cluster.leader()
     others = [node for node in cluster.voters if node is not leader]
     cluster.kill_together([leader, others[0]])
-    said = quorum(cluster, "may-stop", str(others[1].id), "--timeout", "3", status=7)
-    assert "no leader" in said
+    output = quorum(cluster, "may-stop", str(others[1].id), "--timeout", "3", status=7)
+    assert "no leader" in output

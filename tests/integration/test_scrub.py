@@ -49,9 +49,9 @@ def test_a_corrupt_segment_is_found_and_fetched_anew(tmp_path: Path) -> None:
         victim = sorted((node.data_dir / "__cluster_metadata-0").glob("*.log"))[0]
         flip(victim)
         assert cluster.wait_ended(node) == Exit.DAMAGED
-        said = node.log_path.read_text()
-        assert "event=scrub_found" in said
-        assert str(victim) in said
+        log_text = node.log_path.read_text()
+        assert "event=scrub_found" in log_text
+        assert str(victim) in log_text
         write_configs(cluster, ["2"])
         cluster.start(node)
         cluster.wait_ready([node])

@@ -41,11 +41,11 @@ def static_cluster(folder: Path) -> Iterator[Processes]:
 def format_static(cluster: Processes, node: LocalNode) -> str:
     """Format without initial voters on the command line; the directory id that was drawn."""
     cluster.configure(node)
-    said = cluster.command(
+    output = cluster.command(
         "-o", "json", "format", "--config", str(node.config_path),
         "--cluster-id", cluster.cluster_id,
     )  # fmt: skip
-    return str(json.loads(said)["directory_id"])
+    return str(json.loads(output)["directory_id"])
 
 
 def quorum(cluster: Processes, *arguments: str, status: int = Exit.OK) -> Any:
@@ -88,8 +88,10 @@ def test_a_lost_disk_comes_back_as_another_replica(tmp_path: Path) -> None:
         cluster.wait_ready([lost])
         wait_equal_images(cluster, [*others, lost])
         assert entries(cluster) == before
-        said = quorum(cluster, "add-voter", str(lost.id), "--at", lost.address, status=Exit.REFUSED)
-        assert "is a voter already" in said
+        output = quorum(
+            cluster, "add-voter", str(lost.id), "--at", lost.address, status=Exit.REFUSED
+        )
+        assert "is a voter already" in output
 
         quorum(cluster, "remove-voter", str(lost.id))
         quorum(cluster, "add-voter", str(lost.id), "--at", lost.address)
@@ -123,8 +125,10 @@ def test_a_wiped_disk_with_its_old_configuration_does_not_vote(tmp_path: Path) -
         cluster.until_logged(wiped, "event=voter_disqualified")
         # Without it nobody can be elected but by the wiped disk's vote.
         cluster.kill(leader)
-        said = quorum(cluster, "may-stop", str(left.id), "--timeout", "5", status=Exit.UNREACHABLE)
-        assert "no leader" in said
+        output = quorum(
+            cluster, "may-stop", str(left.id), "--timeout", "5", status=Exit.UNREACHABLE
+        )
+        assert "no leader" in output
         granted = 'quorate_raft_votes_total{kind="vote",verdict="granted"}'
         assert not cluster.metric(wiped, granted)
         cluster.start(leader)

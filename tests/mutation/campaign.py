@@ -133,7 +133,7 @@ class Campaign:
         gc.freeze()
         if not self._is_valid(mutants, functions):
             return True
-        began, said, used_before = time.perf_counter(), 0, _used_cpu_seconds()
+        began, reported, used_before = time.perf_counter(), 0, _used_cpu_seconds()
         waiting = iter(mutants)
         running: list[Child] = []
         while len(self.rows) < len(mutants):
@@ -147,11 +147,11 @@ class Campaign:
                 again = self._close(child)
                 if again:
                     running.append(self._fork(child.mutant, child.names, functions, is_again=True))
-            if len(self.rows) >= said + _REPORT_EVERY or len(self.rows) == len(mutants):
-                said = len(self.rows)
+            if len(self.rows) >= reported + _REPORT_EVERY or len(self.rows) == len(mutants):
+                reported = len(self.rows)
                 if not self._is_valid(mutants, functions):
                     return True
-                self._announce(said, len(mutants), time.perf_counter() - began)
+                self._announce(reported, len(mutants), time.perf_counter() - began)
                 self.write()
             self.seconds = time.perf_counter() - began
             self.cpu_seconds = _used_cpu_seconds() - used_before

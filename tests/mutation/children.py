@@ -26,7 +26,7 @@ class Child:
     wall_seconds: float
     """By the clock, for one test."""
     is_again: bool
-    told: bytes = b""
+    output: bytes = b""
     last_contact_at: float = field(default_factory=time.perf_counter)
     cpu_seconds: float = 0.0
     """Processor time that it had used when it was last looked at."""
@@ -50,7 +50,7 @@ def ended(running: Sequence[Child]) -> list[Child]:
     for child in running:
         if child.reader in ready:
             data = os.read(child.reader, 1 << 16)
-            child.told += data
+            child.output += data
             child.last_contact_at = now
             if not data:
                 over.append(child)
@@ -62,14 +62,14 @@ def ended(running: Sequence[Child]) -> list[Child]:
     return over
 
 
-def outcome(told: Sequence[str], wait_status: int, *, timed_out: bool) -> tuple[str, str]:
+def outcome(output: Sequence[str], wait_status: int, *, timed_out: bool) -> tuple[str, str]:
     """Return the status of a mutant and the test that decided, from what its process left.
 
     ``timeout``: a test used up its processor time. ``unfinished``: no test failed within the budget
     of the first stage. ``unknown``: only the clock ran out, or the
     process was killed from outside. ``error``: not one test was begun.
     """
-    lines = [each for each in told if each]
+    lines = [each for each in output if each]
     if not lines:
         return "error", ""
     last = lines[-1]

@@ -116,7 +116,7 @@ def test_functions_that_others_hold_get_the_mutants_code(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "wait_status", "timed_out", "expected"),
+    ("output_lines", "wait_status", "timed_out", "expected"),
     [
         (["a", "b", "killed"], 0, False, ("killed", "b")),
         (["a", "survived"], 0, False, ("survived", "a")),
@@ -134,9 +134,9 @@ def test_functions_that_others_hold_get_the_mutants_code(file: Path) -> None:
     ],
 )
 def test_only_tests_and_processor_time_kill(
-    told: list[str], wait_status: int, timed_out: bool, expected: tuple[str, str]
+    output_lines: list[str], wait_status: int, timed_out: bool, expected: tuple[str, str]
 ) -> None:
-    assert outcome(told, wait_status, timed_out=timed_out) == expected
+    assert outcome(output_lines, wait_status, timed_out=timed_out) == expected
 
 
 @pytest.mark.parametrize("status", ["survived", "unfinished", "no tests", "unknown", "error"])

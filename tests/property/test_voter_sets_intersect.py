@@ -78,9 +78,9 @@ class Story:
             case 1 | 2:
                 cluster.heal()
             case 3 if cluster.leaders():
-                fact = Resign()
+                event = Resign()
                 node_id = rng.choice(cluster.leaders())
-                cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
+                cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, event))
             case 4:
                 node_id = rng.choice(NODES)
                 cluster.crash(node_id)

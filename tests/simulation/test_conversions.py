@@ -13,10 +13,10 @@ def test_equal_bytes_are_converted_once() -> None:
 
 def test_the_oldest_of_too_many_is_dropped_and_worked_out_again() -> None:
     known = Conversions()
-    first, second, *_, last = told = [
+    first, second, *_, last = published = [
         known.of(batch_of(offset, 1)) for offset in range(KEPT_MAX + 1)
     ]
-    assert len(told) == KEPT_MAX + 1
+    assert len(published) == KEPT_MAX + 1
     assert known.of(batch_of(1, 1)) is second
     assert known.of(batch_of(KEPT_MAX, 1)) is last
     again = known.of(batch_of(0, 1))

@@ -282,8 +282,8 @@ def test_a_request_refused_while_its_sender_waits_stays_for_when_it_gives_up(
     stale: int, left: list[int]
 ) -> None:
     space = Space(replace(TWO_LEADERSHIP_TERMS, stale=stale))
-    said, state = _follow(space, LEFT_WHILE_ASKED)
-    assert said == "no violation"
+    followed, state = _follow(space, LEFT_WHILE_ASKED)
+    assert followed == "no violation"
     assert FETCH in space.table.locals[state.locals[2]].waits
     packets = [space.table.packets[number] for number in state.packets]
     assert [each.number for each in packets if isinstance(each.message, FetchRequest)] == left

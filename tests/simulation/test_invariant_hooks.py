@@ -56,10 +56,10 @@ def test_the_types_that_are_looked_at_are_those_that_are_asked_for(
 
 def test_who_asks_for_types_is_told_of_these_and_who_does_not_of_all() -> None:
     everything, fetches = Everything(RunObserver()), Fetches(RunObserver())
-    told = listeners_of([everything, fetches, Nothing(RunObserver())]).on_sent
-    assert set(told) == set(get_args(Message))
-    assert told[FetchRequest] == [everything.on_sent, fetches.on_sent]
-    assert told[FetchResponse] == [everything.on_sent]
+    hooks = listeners_of([everything, fetches, Nothing(RunObserver())]).on_sent
+    assert set(hooks) == set(get_args(Message))
+    assert hooks[FetchRequest] == [everything.on_sent, fetches.on_sent]
+    assert hooks[FetchResponse] == [everything.on_sent]
 
 
 def test_every_hook_of_an_invariant_has_its_list_and_the_other_way_round() -> None:
@@ -69,10 +69,10 @@ def test_every_hook_of_an_invariant_has_its_list_and_the_other_way_round() -> No
 
 def test_each_invariant_is_told_of_what_it_overrides_in_the_order_of_the_table() -> None:
     invariants = [kind(RunObserver()) for kind in ALL]
-    told = listeners_of(invariants)
+    hooks = listeners_of(invariants)
     for hook in HOOKS_OF_ONE_LIST:
         overriding = [each for each in invariants if hook in _defined_by(type(each))]
-        assert getattr(told, hook) == [getattr(each, hook) for each in overriding], hook
+        assert getattr(hooks, hook) == [getattr(each, hook) for each in overriding], hook
 
 
 def _defined_by(kind: type[Invariant]) -> set[str]:

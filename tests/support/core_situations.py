@@ -88,9 +88,9 @@ def _leader() -> tuple[CoreCluster, NodeId]:
     return cluster, 1
 
 
-def _noticed(fact: Any, observers: tuple[NodeId, ...] = ()) -> tuple[CoreCluster, NodeId]:
+def _noticed(event: Any, observers: tuple[NodeId, ...] = ()) -> tuple[CoreCluster, NodeId]:
     cluster = _led(observers)
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, event))
     return cluster, 1
 
 

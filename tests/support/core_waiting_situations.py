@@ -66,13 +66,13 @@ def _until_sent(cluster: CoreCluster, node_id: NodeId, kind: type[Message]) -> S
     raise AssertionError(f"node {node_id} sends no {kind.__name__}")
 
 
-def _fact(cluster: CoreCluster, node_id: NodeId, fact: object) -> None:
-    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))  # type: ignore[arg-type]
+def _notify(cluster: CoreCluster, node_id: NodeId, event: object) -> None:
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, event))  # type: ignore[arg-type]
 
 
 def _listens(cluster: CoreCluster, node_id: NodeId, host: str) -> None:
     endpoints = tuple(Endpoint(name, host, 9000) for name in ("CONTROLLER", "CLIENT"))
-    _fact(cluster, node_id, ListenerEndpoints(endpoints))
+    _notify(cluster, node_id, ListenerEndpoints(endpoints))
 
 
 def _moved_follower() -> Situation:
@@ -90,7 +90,7 @@ def _moved_leader() -> Situation:
 def _upgraded_follower() -> Situation:
     """It supports more than its entry says."""
     cluster = _led()
-    _fact(cluster, 2, FeatureLevels((), {"kraft.version": 1}))
+    _notify(cluster, 2, FeatureLevels((), {"kraft.version": 1}))
     return cluster, 2
 
 
@@ -108,14 +108,14 @@ def _searching_observer() -> Situation:
 def _observer_of_a_lost_leader() -> Situation:
     cluster = _led((9,))
     cluster.queue.clear()
-    _fact(cluster, 9, ConnectionRefused(1))
+    _notify(cluster, 9, ConnectionRefused(1))
     return cluster, 9
 
 
 def _follower_of_a_lost_leader() -> Situation:
     cluster = _led()
     cluster.queue.clear()
-    _fact(cluster, 2, ConnectionRefused(1))
+    _notify(cluster, 2, ConnectionRefused(1))
     return cluster, 2
 
 
@@ -167,14 +167,14 @@ def _new_leader() -> Situation:
 def _removing_itself() -> Situation:
     cluster = _led()
     cluster.queue.clear()
-    _fact(cluster, 1, RemoveVoter(7, key(1), 3000))
+    _notify(cluster, 1, RemoveVoter(7, key(1), 3000))
     return cluster, 1
 
 
 def _adding_with_a_bound() -> Situation:
     """The probe is answered; the new voter's own entry is on its way to the others."""
     cluster = _led((9,))
-    _fact(cluster, 1, AddVoter(7, voter(9), ack_when_committed=True, timeout_ms=3000))
+    _notify(cluster, 1, AddVoter(7, voter(9), ack_when_committed=True, timeout_ms=3000))
     cluster.deliver(9, BeginQuorumEpochRequest)
     cluster.deliver(1, count=1)
     return cluster, 1
@@ -185,7 +185,7 @@ def _handing_over_late() -> Situation:
     cluster = _led()
     cluster.queue.clear()
     cluster.propose(1, 2)
-    _fact(cluster, 1, TransferLeadership(7, 3))
+    _notify(cluster, 1, TransferLeadership(7, 3))
     return cluster, 1
 
 
@@ -194,7 +194,7 @@ def _resigned_of_five() -> Situation:
     cluster.elect(1)
     cluster.advance(600)
     cluster.queue.clear()
-    _fact(cluster, 1, Resign())
+    _notify(cluster, 1, Resign())
     return cluster, 1
 
 
@@ -223,7 +223,7 @@ def _begin_divergence(cluster: CoreCluster, node_id: NodeId) -> None:
     received = arrival.received(fetch, own_digest=b"o")
     cluster.call(node_id, lambda node: node.receive(cluster.now_ms, 2, received))
     cluster.queue.clear()
-    _fact(cluster, node_id, LogVerified(0))
+    _notify(cluster, node_id, LogVerified(0))
 
 
 def _poll_digests(cluster: CoreCluster, node_id: NodeId) -> None:
@@ -311,7 +311,7 @@ def _relay_with_a_late_read() -> Situation:
 
 def _removed_voter() -> Situation:
     cluster = _led()
-    _fact(cluster, 1, RemoveVoter(7, key(3)))
+    _notify(cluster, 1, RemoveVoter(7, key(3)))
     cluster.advance(600)
     assert not cluster[3].is_voter
     cluster.queue.clear()
@@ -328,7 +328,7 @@ def _lone_voter() -> Situation:
 def _probing_the_wrong_place() -> Situation:
     cluster = _led((9,))
     elsewhere = Voter(key(9), (Endpoint("CONTROLLER", "elsewhere", 1),))
-    _fact(cluster, 1, AddVoter(7, elsewhere, timeout_ms=3000))
+    _notify(cluster, 1, AddVoter(7, elsewhere, timeout_ms=3000))
     cluster.queue.clear()
     return cluster, 1
 

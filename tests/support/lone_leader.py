@@ -81,9 +81,9 @@ class LoneLeader(CoreCluster):
         )
         return self[1].receive(self.now_ms, sender, request)
 
-    def report(self, fact: LocalEvent) -> Output:
+    def report(self, event: LocalEvent) -> Output:
         """Let the leader's runtime report something."""
-        return self.call(1, lambda node: node.on_local_event(self.now_ms, fact))
+        return self.call(1, lambda node: node.on_local_event(self.now_ms, event))
 
     def view(self, replica: ReplicaKey) -> ReplicaView | None:
         """What describe-quorum shows of a replica."""

@@ -33,7 +33,7 @@ class RelayNode:
         disk: Disk | None = None,
         voters: tuple[NodeId, ...] = (1, 2),
         now_ms: int = 1_000,
-        hears: bool = True,
+        has_contact: bool = True,
     ) -> None:
         self.node = WireNode(
             config=config, cluster_id=CLUSTER, me=key(7), rng=random.Random(1),
@@ -44,10 +44,12 @@ class RelayNode:
         disk = replace(disk, first_voters=tuple(map(voter, voters)))
         self.output = self._noted(self.node.start(self.now_ms, disk.durable_state()))
         self.upstream, self.path = path[0].id if path else 1, path
-        if hears:
-            self.hear(committed)
+        if has_contact:
+            self.fetch_answered(committed)
 
-    def hear(self, committed: int, *, age_ms: int = -1) -> list[tuple[int, FetchResponse]]:
+    def fetch_answered(
+        self, committed: int, *, age_ms: int = -1
+    ) -> list[tuple[int, FetchResponse]]:
         """Let the leader's answer come, directly or through relays; return what leaves.
 
         ``age_ms``: how long ago the leader was certainly followed by a majority.

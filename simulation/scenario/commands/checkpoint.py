@@ -17,7 +17,7 @@ def run(world: World, args: Arguments) -> None:
 
     def write() -> None:
         written = replica.checkpoints.write_now() if replica is not None else None
-        said = f"checkpoint {written}" if written is not None else "no checkpoint: nothing new"
-        world.announce(Kind.EVENT, f"{node_id}: {said}")
+        result = f"checkpoint {written}" if written is not None else "no checkpoint: nothing new"
+        world.announce(Kind.EVENT, f"{node_id}: {result}")
 
     world.step(node_id, write)

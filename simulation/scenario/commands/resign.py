@@ -14,10 +14,10 @@ def run(world: World, args: Arguments) -> None:
     node_id, is_shutdown = args.node(), args.text("shutdown") == "yes"
     args.finish()
     replica = world.running(node_id).replica
-    fact = ShutDown() if is_shutdown else Resign()
+    event = ShutDown() if is_shutdown else Resign()
 
     def on_local_event() -> None:
         if replica is not None:
-            replica.on_local_event(fact)
+            replica.on_local_event(event)
 
     world.step(node_id, on_local_event)

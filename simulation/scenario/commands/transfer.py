@@ -20,7 +20,7 @@ def run(world: World, args: Arguments) -> None:
     replica = world.running(node_id).replica
 
     def settled(outcome: RequestSettled) -> None:
-        world.coverage.told(TransferLeadership, outcome.error)
+        world.coverage.answered(TransferLeadership, outcome.error)
         world.announce(Kind.ANSWER, f"{node_id} says {outcome.error.name}: {outcome.message}")
 
     def ask() -> None:

@@ -38,7 +38,7 @@ def run(world: World, args: Arguments) -> None:
     def answered(answer: RequestSettled) -> None:
         at = f" at {answer.offset}" if answer.offset >= 0 else ""
         unknown = " (outcome unknown)" if answer.is_outcome_unknown else ""
-        world.coverage.told(type(change), answer.error)
+        world.coverage.answered(type(change), answer.error)
         world.announce(
             Kind.ANSWER, f"{node_id} says {verb} {target}: {answer.error.name}{at}{unknown}"
         )

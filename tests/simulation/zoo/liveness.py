@@ -75,10 +75,10 @@ def observer_refuses_for_ever(patch: Patch) -> None:
     """An observer that has fetched refuses pre-votes of its epoch, however silent its leader is."""
     has_leader_contact = voting.has_leader_contact
 
-    def hears(core: CoreState, role: Follower) -> bool:
+    def has_contact(core: CoreState, role: Follower) -> bool:
         return has_leader_contact(core, role) or (role.has_fetched and not core.may_campaign)
 
-    patch.setattr(voting, "has_leader_contact", hears)
+    patch.setattr(voting, "has_leader_contact", has_contact)
 
 
 def leader_does_not_count_its_followers(patch: Patch) -> None:

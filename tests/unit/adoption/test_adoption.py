@@ -192,7 +192,7 @@ def spoil(folder: Path, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "says"),
+    ("what", "message"),
     [
         ("state", "a vote may have been forgotten"),
         ("old state", "quorum-state has no epoch after 0"),
@@ -203,11 +203,11 @@ def spoil(folder: Path, what: str) -> None:
         ("identity", "not formatted"),
     ],
 )
-def test_what_is_not_whole_is_refused_and_left(tmp_path: Path, what: str, says: str) -> None:
+def test_what_is_not_whole_is_refused_and_left(tmp_path: Path, what: str, message: str) -> None:
     folder = trimmed(tmp_path / "n").path
     spoil(folder, what)
     before = files(folder)
-    with pytest.raises((AdoptionRefusedError, StorageError), match=f"(?i){says}"):
+    with pytest.raises((AdoptionRefusedError, StorageError), match=f"(?i){message}"):
         adopt_now(OsFileSystem(), folder)
     assert files(folder) == before
 
@@ -341,26 +341,26 @@ def quorate(*arguments: str) -> tuple[int, str]:
 def test_a_dry_run_says_what_would_change_and_writes_nothing(tmp_path: Path) -> None:
     folder = trimmed(tmp_path / "n").path
     before = files(folder)
-    status, said = quorate("adopt", str(folder), "--dry-run")
+    status, printed = quorate("adopt", str(folder), "--dry-run")
     assert status == Exit.OK
     for text in ("log-start", "begins at 12/1", "quorum-state", "meta.properties", "bootstrap.vot"):
-        assert text in said
+        assert text in printed
     assert files(folder) == before
     assert quorate("adopt", str(folder))[0] == Exit.OK
     before = files(folder)
-    status, said = quorate("release", str(folder), "--dry-run")
+    status, printed = quorate("release", str(folder), "--dry-run")
     assert (status, files(folder)) == (Exit.OK, before)
-    assert "checksum line taken out" in said
-    status, said = quorate("adopt", str(folder))
+    assert "checksum line taken out" in printed
+    status, printed = quorate("adopt", str(folder))
     assert (status, files(folder)) == (Exit.OK, before)
-    assert "nothing changed" in said
+    assert "nothing changed" in printed
 
 
 def test_a_refusal_has_its_own_status(tmp_path: Path) -> None:
     folder = trimmed(tmp_path / "n").path
     spoil(folder, "checkpoints")
-    status, said = quorate("adopt", str(folder))
-    assert (status, "nothing was changed" in said) == (Exit.REFUSED, True)
+    status, printed = quorate("adopt", str(folder))
+    assert (status, "nothing was changed" in printed) == (Exit.REFUSED, True)
 
 
 @pytest.mark.parametrize("command", ["adopt", "release"])

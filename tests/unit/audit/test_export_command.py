@@ -109,16 +109,16 @@ def test_what_is_missing_is_told_to_quiet_people_too(
 ) -> None:
     for name in WATERMARK_NAMES:
         (log.partition / name).unlink()
-    said = "no high watermark is stored"
+    warning = "no high watermark is stored"
     assert main(["export", str(log.home), "--to", str(tmp_path / "out"), "--quiet"]) == 0
-    assert said in capsys.readouterr().err
+    assert warning in capsys.readouterr().err
 
     def no_spark() -> None:
         raise AuditError("no Spark here")
 
     monkeypatch.setattr(audit.session, "local_session", no_spark)
     assert main(["audit", "configs", "--log", str(log.home), "--quiet"]) == 1
-    assert said in capsys.readouterr().err
+    assert warning in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

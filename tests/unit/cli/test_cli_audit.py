@@ -65,16 +65,16 @@ def test_one_voter_of_several_is_answered_up_to_its_checkpoint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[bool]
 ) -> None:
     log = str(one_of_three(tmp_path / "n"))
-    status, answer, said = asks(capsys, "--log", log)
+    status, answer, errors = asks(capsys, "--log", log)
     assert status == 0
     assert answer is not None
     assert answer["as_of_offset"] == 3
-    assert "answered as of offset 3" in said
-    assert "up to 5" in said
-    assert "--uncommitted" in said
-    status, answer, said = asks(capsys, "--log", log, "--uncommitted")
+    assert "answered as of offset 3" in errors
+    assert "up to 5" in errors
+    assert "--uncommitted" in errors
+    status, answer, errors = asks(capsys, "--log", log, "--uncommitted")
     assert (status, answer and answer["as_of_offset"]) == (0, 5)
-    assert "answered as of" not in said
+    assert "answered as of" not in errors
     assert asked == [False, True]
     _, answer, _ = asks(capsys, "--log", log, "--uncommitted", "--as-of", "4")
     assert answer is not None
@@ -84,6 +84,6 @@ def test_one_voter_of_several_is_answered_up_to_its_checkpoint(
 def test_an_export_has_taken_in_what_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, _, said = asks(capsys, "--export", str(tmp_path), "--uncommitted")
+    status, _, errors = asks(capsys, "--export", str(tmp_path), "--uncommitted")
     assert status == 2
-    assert "`quorate export`" in said
+    assert "`quorate export`" in errors

@@ -300,13 +300,13 @@ def test_a_dump_stands_when_its_node_trims_before_the_epochs_are_checked(
         raise StorageError(f"{path}: no such file")
 
     monkeypatch.setattr(log, "show_file", trims)
-    status, batches, said = dumped(capsys, str(tmp_path))
+    status, batches, warnings = dumped(capsys, str(tmp_path))
     assert (status, len(batches)) == (0, 3)
-    assert "the epochs of the batches could not be checked" in said
+    assert "the epochs of the batches could not be checked" in warnings
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("00000000000000000000.timeindex", "index by time, of Kafka's"),
         ("00000000000000000010.snapshot", "snapshot of producer states, of Kafka's"),
@@ -318,11 +318,11 @@ def test_a_dump_stands_when_its_node_trims_before_the_epochs_are_checked(
     ],
 )
 def test_what_lies_beside_a_segment_is_named_and_not_called_damaged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(bytes(100))
-    status, rows, said = dumped(capsys, str(path))
+    status, rows, warnings = dumped(capsys, str(path))
     assert (status, rows) == (2, [])
-    assert says in said
-    assert "damage" not in said
+    assert message in warnings
+    assert "damage" not in warnings

@@ -22,13 +22,13 @@ import os, runpy, signal, sys
 # As a terminal starts it; what a shell runs in the background ignores this signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-class Told:
+class SendSignals:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
             for number in {numbers!r}:
                 os.kill(os.getpid(), number)
 
-sys.meta_path.insert(0, Told())
+sys.meta_path.insert(0, SendSignals())
 sys.argv = {arguments!r}
 runpy.run_module("quorate", run_name="__main__", alter_sys=True)
 """
@@ -42,7 +42,7 @@ def call(module: str, numbers: tuple[int, ...], *arguments: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
-def told(
+def signalled_at_import(
     module: str, numbers: tuple[int, ...], *arguments: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -57,7 +57,9 @@ def test_a_server_that_is_stopped_while_it_loads_ends_cleanly(module: str, numbe
     """Goal: one exit code and one sentence for every stop before the start. Method: a signal at
     the first import, in the middle and at the last; one to reload before it ends nothing.
     """
-    done = told(module, (signal.SIGHUP, number), "--quiet", "-o", "json", "server", "--config", "x")
+    done = signalled_at_import(
+        module, (signal.SIGHUP, number), "--quiet", "-o", "json", "server", "--config", "x"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, "", f"{TOLD}\n")
 
 
@@ -75,11 +77,11 @@ def test_a_server_that_nobody_listens_to_ends_no_differently() -> None:
 
 
 def test_other_commands_are_ended_by_the_signal_as_always() -> None:
-    assert told("click", (signal.SIGTERM,), "version").returncode == -signal.SIGTERM
+    assert signalled_at_import("click", (signal.SIGTERM,), "version").returncode == -signal.SIGTERM
 
 
 def test_an_interrupted_command_shows_no_traceback() -> None:
-    done = told("click", (signal.SIGINT,), "version")
+    done = signalled_at_import("click", (signal.SIGINT,), "version")
     assert (done.returncode, done.stdout, done.stderr) == (Exit.INTERRUPTED, "", "")
 
 

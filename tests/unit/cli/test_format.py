@@ -99,16 +99,16 @@ def test_under_kafkas_codec_an_older_kafka_reads_the_files_too(
     """Goal: the default level locks nobody out unsaid. Method: both defaults, and one asked for."""
     kafka = ("--standalone", "--set", "cluster.record_codec=kafka", "-o", "json")
     asked = ("--feature", "metadata.version=33")
-    levels, said = [], []
+    levels, messages = [], []
     for n, arguments in enumerate((("--standalone", "-o", "json"), kafka, (*kafka, *asked))):
         assert fmt(tmp_path / str(n), *arguments) == 0
         output = capsys.readouterr()
         levels.append(json.loads(output.out)["levels"])
-        said.append(output.err)
+        messages.append(output.err)
     assert levels == [{"metadata.version": level} for level in (33, 30, 33)]
-    assert "Kafka" not in said[0]
-    assert "metadata.version 30: Kafka 4.3 and later read these files" in said[1]
-    assert "metadata.version 33: Kafka 4.4 and later read these files" in said[2]
+    assert "Kafka" not in messages[0]
+    assert "metadata.version 30: Kafka 4.3 and later read these files" in messages[1]
+    assert "metadata.version 33: Kafka 4.4 and later read these files" in messages[2]
 
 
 def test_formatting_twice_needs_to_be_asked_for(tmp_path: Path) -> None:

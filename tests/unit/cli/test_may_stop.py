@@ -58,16 +58,16 @@ class Cluster:
         if isinstance(self.answer, Exception):
             raise self.answer
         passed_ms = round(self.now_s * 1000)
-        told = DescribeQuorumResponse()
-        told.CopyFrom(self.answer)
-        told.timestamp_ms += passed_ms
-        for each in told.voters:
-            is_silent = told.timestamp_ms - passed_ms - each.last_fetch_timestamp_ms > 500
+        response = DescribeQuorumResponse()
+        response.CopyFrom(self.answer)
+        response.timestamp_ms += passed_ms
+        for each in response.voters:
+            is_silent = response.timestamp_ms - passed_ms - each.last_fetch_timestamp_ms > 500
             if (each.replica_id in self.dead and self.now_s < self.revived_s) or is_silent:
                 continue
             each.last_fetch_timestamp_ms += passed_ms // 500 * 500
             each.last_caught_up_timestamp_ms = each.last_fetch_timestamp_ms
-        return told
+        return response
 
 
 def ran(monkeypatch: pytest.MonkeyPatch, answer: Any, *arguments: str) -> int:
@@ -107,15 +107,15 @@ def test_reasons_are_sentences_of_their_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ran(monkeypatch, described(10, 4_000), "2")
-    said = json.loads(capsys.readouterr().out)
-    assert said["kind"] == "MayStop"
-    assert said["may_stop"] is False
-    assert said["reasons"] == [
+    report = json.loads(capsys.readouterr().out)
+    assert report["kind"] == "MayStop"
+    assert report["may_stop"] is False
+    assert report["reasons"] == [
         "1 of 3 voters would be left that can acknowledge, 2 are needed",
         "node 3 is silent for 4.0 s",
     ]
-    assert said["unable"] == [{"id": 3, "condition": "silent", "lag": 0, "silent_ms": 4_000}]
-    assert said["patience_ms"] == 3_000
+    assert report["unable"] == [{"id": 3, "condition": "silent", "lag": 0, "silent_ms": 4_000}]
+    assert report["patience_ms"] == 3_000
     ran(monkeypatch, described(10, 10), "2")
     may = json.loads(capsys.readouterr().out)
     assert (may["may_stop"], may["reasons"], may["reason"]) == (True, [], "")
@@ -128,9 +128,9 @@ def test_a_voter_that_died_a_moment_ago_does_not_count(
     cluster = Cluster(described(10, 10), dead=(3,))
     assert ran(monkeypatch, cluster, "2") == Exit.REFUSED
     assert 2.0 <= cluster.now_s < 2.2
-    said = json.loads(capsys.readouterr().out)
-    assert said["reasons"][0] == "1 of 3 voters would be left that can acknowledge, 2 are needed"
-    assert said["unable"][0]["condition"] == "silent"
+    report = json.loads(capsys.readouterr().out)
+    assert report["reasons"][0] == "1 of 3 voters would be left that can acknowledge, 2 are needed"
+    assert report["unable"][0]["condition"] == "silent"
 
 
 def test_the_answer_comes_as_soon_as_all_have_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,15 +159,15 @@ def test_another_leader_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Changing(Cluster):
         def ask(self, _session: object, _work: object) -> Any:
-            told = super().ask(_session, _work)
+            response = super().ask(_session, _work)
             if self.now_s >= 0.2:
-                told.leader_epoch = 2
+                response.leader_epoch = 2
                 ahead_ms = 3_600_000
-                told.timestamp_ms += ahead_ms
-                for each in told.voters:
+                response.timestamp_ms += ahead_ms
+                for each in response.voters:
                     each.last_fetch_timestamp_ms += ahead_ms
                     each.last_caught_up_timestamp_ms += ahead_ms
-            return told
+            return response
 
     cluster = Changing(described(10, 10), dead=(3,))
     assert ran(monkeypatch, cluster, "2") == Exit.REFUSED

@@ -213,9 +213,9 @@ def test_a_disqualified_voter_is_marked_and_the_way_back_told(
     assert statuses == {1: "Follower", 2: "Leader", 3: "Disqualified", 9: "Observer"}
     assert status_fields(answer)["disqualified_voters"] == [3]
     advise(Session(), answer)
-    said = capsys.readouterr().err
-    assert f"remove-voter 3 --directory-id {uuid_to_text(b'd' * 16)}" in said
-    assert "--no-initial-voters" in said
+    warnings = capsys.readouterr().err
+    assert f"remove-voter 3 --directory-id {uuid_to_text(b'd' * 16)}" in warnings
+    assert "--no-initial-voters" in warnings
 
 
 def test_an_observer_in_a_later_epoch_is_named_with_what_ends_it(
@@ -228,9 +228,9 @@ def test_an_observer_in_a_later_epoch_is_named_with_what_ends_it(
         {"id": 9, "epoch": 5, "is_brought_back": True}
     ]
     advise(Session(), answer)
-    said = capsys.readouterr().err
-    assert "observer 9 is in epoch 5 and cannot follow epoch 3: the leader soon hands" in said
-    assert "transfer-leader" not in said
+    warnings = capsys.readouterr().err
+    assert "observer 9 is in epoch 5 and cannot follow epoch 3: the leader soon hands" in warnings
+    assert "transfer-leader" not in warnings
     answer.replicas_ahead[0].is_brought_back = False
     advise(Session(), answer)
     assert "`quorum transfer-leader`" in capsys.readouterr().err
@@ -242,10 +242,10 @@ def test_voters_that_cannot_replay_are_named_and_all_of_them_plainly(
     """Goal: an operator without a leader learns from ``describe status`` that none can come."""
     answer = quorum(replica(1, 90), replica(2, 90))
     advise_replay(Session(), answer, {2: "offset 7: unknown record"})
-    said = capsys.readouterr().err
-    assert "voter 2 applies no further record and cannot lead: offset 7: unknown record" in said
-    assert "no voter can replay" not in said
+    warnings = capsys.readouterr().err
+    assert "voter 2 applies no further record and cannot lead: offset 7: unknown record" in warnings
+    assert "no voter can replay" not in warnings
     advise_replay(Session(), answer, {1: "offset 7: unknown record", 2: "x", 9: "y"})
-    said = capsys.readouterr().err
-    assert "observer 9 applies no further record" in said
-    assert "no voter can replay the log, so none will lead" in said
+    warnings = capsys.readouterr().err
+    assert "observer 9 applies no further record" in warnings
+    assert "no voter can replay the log, so none will lead" in warnings

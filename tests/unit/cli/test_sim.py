@@ -72,10 +72,10 @@ def test_too_little_happening_fails(
     assert main([*arguments, "2"]) == 0
     capsys.readouterr()
     assert main([*arguments, "3"]) == 3
-    told = capsys.readouterr()
-    assert "too little happened: leaders: " in told.err
-    assert "in 3 seeds, at least 30 are needed" in told.err
-    assert rows_of(told.out)["leaders"][-1] == "30"
+    printed = capsys.readouterr()
+    assert "too little happened: leaders: " in printed.err
+    assert "in 3 seeds, at least 30 are needed" in printed.err
+    assert rows_of(printed.out)["leaders"][-1] == "30"
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_what_is_no_scenario_is_said_in_one_line(
     with pytest.raises(SystemExit) as ended:
         main(["sim", "scenario", str(binary), str(copy)])
     assert ended.value.code == 1
-    said = capsys.readouterr()
-    assert said.err == f"{binary}: not a scenario: no UTF-8 at byte 2\n"
-    assert "differs.scn" in said.out
+    printed = capsys.readouterr()
+    assert printed.err == f"{binary}: not a scenario: no UTF-8 at byte 2\n"
+    assert "differs.scn" in printed.out
     assert main(["sim", "scenario", str(tmp_path)]) == 2
     assert "is a directory" in capsys.readouterr().err
 

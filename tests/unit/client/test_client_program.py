@@ -49,9 +49,9 @@ def test_the_documented_program_writes_with_the_engine_it_chose() -> None:
             for name, node in zip(("n1:9190", "n2:9190"), nodes):
                 assert name in program
                 program = program.replace(name, node.address)
-            said = await run(WATCHED + program)
-        assert "event_engine_client" in said
-        assert said.count("grpc is imported") == 1
+            output = await run(WATCHED + program)
+        assert "event_engine_client" in output
+        assert output.count("grpc is imported") == 1
         assert nodes[0].image.configs.value(2, "orders", "retention.ms") == "3600000"
 
     asyncio.run(scenario())

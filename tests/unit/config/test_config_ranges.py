@@ -71,9 +71,9 @@ def test_the_defaults_are_inside() -> None:
 
 def test_all_are_told_at_once() -> None:
     flags = [f"{key}={10**22}" for key in NUMBERS if key != "node.id"]
-    told = "\n".join(problems_of(*flags))
+    all_problems = "\n".join(problems_of(*flags))
     assert [
-        key for key in NUMBERS if key != "node.id" and f"{key} must be at most" not in told
+        key for key in NUMBERS if key != "node.id" and f"{key} must be at most" not in all_problems
     ] == []
 
 

@@ -81,7 +81,7 @@ RESPONSES = {
     "RemoveVoterRequest": "VoterChangeResponse",
     "UpdateVoterRequest": "VoterChangeResponse",
 }
-FACTS: tuple[LocalEvent, ...] = (
+LOCAL_EVENTS: tuple[LocalEvent, ...] = (
     AddVoter(31, voter(9), timeout_ms=900),
     AddVoter(31, voter(3)),
     AddVoter(31, Voter(key(9), (*voter(9).endpoints, *voter(3).endpoints))),
@@ -199,7 +199,7 @@ class Table:
             LONG[name](transcript, self)
             return "\n".join([f"## {name}", *indented(transcript.lines)])
         if name == "local events":
-            return self._table(name, self._facts())
+            return self._table(name, self._local_events())
         if name == "limits":
             return self._table(name, self._limits())
         if name == "fetch positions":
@@ -215,10 +215,10 @@ class Table:
         )
         return self._table(text_of(self.messages[name]), received)
 
-    def _facts(self) -> Iterator[tuple[str, Callable[[RaftNode], Any]]]:
+    def _local_events(self) -> Iterator[tuple[str, Callable[[RaftNode], Any]]]:
         failed = [RequestFailed(to, number) for (to, _), number in self.asked.items()]
-        for fact in (*FACTS, *failed):
-            yield text_of(fact), lambda node, f=fact: node.on_local_event(self.now_ms, f)
+        for event in (*LOCAL_EVENTS, *failed):
+            yield text_of(event), lambda node, f=event: node.on_local_event(self.now_ms, f)
 
     def _received(
         self, messages: Iterator[tuple[str, Any]]

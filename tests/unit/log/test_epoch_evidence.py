@@ -109,7 +109,7 @@ LAST_OF_THE_EPOCH_BEFORE = (*BATCHES[:-2], corrupt(BATCHES[-2], 3))
 
 
 @pytest.mark.parametrize(
-    ("batches", "epochs", "state_epoch", "said"),
+    ("batches", "epochs", "state_epoch", "expected"),
     [
         (LAST_IS_DATA, None, None, "(offset 7): epoch 5 begins here without a leader change"),
         (LAST_IS_DATA, None, 4, "(offset 7): the batch is of epoch 5, but quorum-state"),
@@ -125,10 +125,10 @@ def test_each_piece_of_evidence_by_itself(
     batches: tuple[bytes, ...],
     epochs: tuple[EpochStart, ...] | None,
     state_epoch: int | None,
-    said: str,
+    expected: str,
 ) -> None:
     log = opened(directory(*batches, epochs=epochs, state_epoch=state_epoch))
-    assert any(said in problem for problem in log.epoch_problems), log.epoch_problems
+    assert any(expected in problem for problem in log.epoch_problems), log.epoch_problems
     assert all(SEGMENT in problem and "position" in problem for problem in log.epoch_problems)
     assert log.damage is None
     assert set(log.epoch_problems) <= set(log.problems)
@@ -186,8 +186,8 @@ def test_the_log_of_a_topic_has_no_leader_changes() -> None:
     of_quorum = opened(directory(*batches, epochs=epochs, state_epoch=3)).epoch_problems
     assert ["without a leader change" in each for each in of_quorum] == [True, True]
     corrupt_epochs = (EpochStart(1, 0), EpochStart(3, 1))
-    said = opened(directory(*batches, epochs=corrupt_epochs, state_epoch=None)).epoch_problems
-    assert ["leader-epoch-checkpoint has epoch 3" in each for each in said] == [True]
+    problems = opened(directory(*batches, epochs=corrupt_epochs, state_epoch=None)).epoch_problems
+    assert ["leader-epoch-checkpoint has epoch 3" in each for each in problems] == [True]
 
 
 @pytest.mark.parametrize("left", range(len(BATCHES)))
@@ -203,10 +203,10 @@ def test_what_is_cut_while_it_is_read_is_no_contradiction(left: int) -> None:
     segment = Segment(file, path, tail, whole.index, whole.tail)
     begun = {entry.start_offset: entry.epoch for entry in whole.epochs}
     file.truncate(sum(map(len, BATCHES[:left])) + 30)
-    facts = LogFacts([segment], begun, whole.controls)
-    assert list(epoch_problems(fs, HOME, facts)) == []
+    log_facts = LogFacts([segment], begun, whole.controls)
+    assert list(epoch_problems(fs, HOME, log_facts)) == []
     fs.write_bytes(HOME / "quorum-state", b'{"leaderId":1,"leaderEpoch":3,"data_version":0}')
-    assert len(list(epoch_problems(fs, HOME, facts))) == 1
+    assert len(list(epoch_problems(fs, HOME, log_facts))) == 1
 
 
 def test_an_epoch_file_that_is_none_is_told() -> None:

@@ -23,7 +23,7 @@ def test_a_reading_under_way_ends_when_the_node_stops(
         assert bench.write(change(n, size=10_000))
     manager = bench.replica.log_manager
     pieces: list[int] = []
-    told: list[LocalEvent] = []
+    events: list[LocalEvent] = []
     read = paced_files.PacedFiles.read
 
     def counted(files: paced_files.PacedFiles, file: File, position: int, size: int) -> bytes:
@@ -33,7 +33,7 @@ def test_a_reading_under_way_ends_when_the_node_stops(
         return read(files, file, position, size)
 
     monkeypatch.setattr(paced_files.PacedFiles, "read", counted)
-    monkeypatch.setattr(manager, "_notify", told.append)
+    monkeypatch.setattr(manager, "_notify", events.append)
     end_offset = bench.stores.log.end.offset
     manager.verify(VerifyLog(end_offset, 0))
     last = manager.stop()
@@ -42,7 +42,7 @@ def test_a_reading_under_way_ends_when_the_node_stops(
     assert not bench.failures
     if is_stopped:
         assert len(pieces) == 2
-        assert not told
+        assert not events
     else:
         assert len(pieces) > 5
-        assert len(told) == 1
+        assert len(events) == 1

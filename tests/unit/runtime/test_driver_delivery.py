@@ -115,8 +115,8 @@ def test_what_others_wait_for_does_not_gather() -> None:
     answer(bench, high_watermark=1, records=record_at(0))
     bench.persist()
     assert due == ["due"]
-    heard: list[int | None] = []
-    bench.replica.controller.confirm_read(heard.append)
+    values: list[int | None] = []
+    bench.replica.controller.confirm_read(values.append)
     bench.replica.turn()
     # The leader that it asks says who leads now.
     error = ErrorCode.FENCED_LEADER_EPOCH

@@ -41,11 +41,11 @@ def test_a_pause_is_what_exceeds_the_limit_and_is_reported_once(
     bench.persist()
     due_ms = bench.replica.driver._due_ms
     assert due_ms is not None
-    node, told = bench.replica.node, []
+    node, calls = bench.replica.node, []
     take = node.process_paused
 
     def note(now_ms: int, late_ms: int) -> Output:
-        told.append(late_ms)
+        calls.append(late_ms)
         return take(now_ms, late_ms)
 
     monkeypatch.setattr(node, "process_paused", note)
@@ -53,4 +53,4 @@ def test_a_pause_is_what_exceeds_the_limit_and_is_reported_once(
     done = WriteDone(bench.replica.driver._durable_ticket, (), flushed=False)
     bench.replica.write_done(done)
     bench.replica.write_done(done)
-    assert told == pauses
+    assert calls == pauses

@@ -135,11 +135,11 @@ def test_the_writer_thread_finishes_what_is_queued() -> None:
 def test_delivery_is_contiguous_and_in_bounded_pieces() -> None:
     """Goal: every committed range once, in order. Method: two marks over five batches."""
     batches = [make_batch(n, 1, [b"x"]) for n in range(5)]
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     class Ear:
         def on_committed(self, data: bytes, end_offset: int) -> None:
-            told.append((len(data), end_offset))
+            progress.append((len(data), end_offset))
 
     def read(offset: int, max_bytes: int, end_offset: int) -> bytes:
         del max_bytes, end_offset
@@ -149,4 +149,4 @@ def test_delivery_is_contiguous_and_in_bounded_pieces() -> None:
     delivery.deliver_to(2)
     delivery.deliver_to(2)
     delivery.deliver_to(5)
-    assert [end for _, end in told] == [1, 2, 3, 4, 5]
+    assert [end for _, end in progress] == [1, 2, 3, 4, 5]

@@ -66,22 +66,22 @@ class Wheel:
 def run(scenario: Callable[[Shell, list[BaseException]], Awaitable[None]], disk: Disk,
         wheel: Wheel) -> list[BaseException]:  # fmt: skip
     """What ``on_failure`` was told, once the loop has ended."""
-    told: list[BaseException] = []
+    failures: list[BaseException] = []
 
     async def live() -> None:
-        shell = Shell(cast("Persistence", disk), SystemClock(), on_failure=told.append)
+        shell = Shell(cast("Persistence", disk), SystemClock(), on_failure=failures.append)
         shell.attach(wheel)
-        await asyncio.wait_for(scenario(shell, told), 60)
+        await asyncio.wait_for(scenario(shell, failures), 60)
         # Whatever the writer thread has sent is heard.
         await asyncio.sleep(0)
 
     asyncio.run(live())
-    return told
+    return failures
 
 
 def test_what_is_queued_is_written_before_the_end() -> None:
-    async def scenario(shell: Shell, told: list[BaseException]) -> None:
-        del told
+    async def scenario(shell: Shell, failures: list[BaseException]) -> None:
+        del failures
         shell.writer.submit(WriteGroup(1, ()))
         shell.start()
         assert shell.stop(60)
@@ -96,11 +96,11 @@ def test_a_disk_that_fails_in_the_last_pass_has_been_told_when_stop_returns() ->
     """Goal: whoever stops a node learns that not all was written; nobody runs the loop again."""
     failure = StorageError("cannot sync")
 
-    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+    async def scenario(shell: Shell, failures: list[BaseException]) -> None:
         shell.writer.submit(WriteGroup(1, ()))
         shell.start()
         assert not shell.stop(60)
-        assert told == [failure]
+        assert failures == [failure]
         assert not shell.is_writing
 
     assert run(scenario, Disk(failure), Wheel()) == [failure]
@@ -111,7 +111,7 @@ def test_a_replica_that_failed_is_not_called_again() -> None:
     failure = InvariantViolation("two leaders")
     wheel = Wheel(failure)
 
-    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+    async def scenario(shell: Shell, failures: list[BaseException]) -> None:
         shell.start()
         shell.guard(wheel.tick)
         shell.guard(wheel.tick)
@@ -119,7 +119,7 @@ def test_a_replica_that_failed_is_not_called_again() -> None:
         shell.writer.submit(WriteGroup(1, ()))
         await asyncio.sleep(0.01)
         assert shell.stop(60)
-        assert told == [failure]
+        assert failures == [failure]
 
     disk = Disk()
     assert run(scenario, disk, wheel) == [failure]
@@ -130,10 +130,10 @@ def test_a_replica_is_not_called_after_its_disk_failed() -> None:
     failure = StorageError("cannot sync")
     wheel = Wheel()
 
-    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+    async def scenario(shell: Shell, failures: list[BaseException]) -> None:
         shell.writer.submit(WriteGroup(1, ()))
         shell.start()
-        while not told:
+        while not failures:
             await asyncio.sleep(0.001)
         shell.guard(wheel.tick)
         shell.stop(60)
@@ -153,14 +153,14 @@ def test_a_failure_found_elsewhere_ends_all_writing(failure: Exception, written:
     wheel = Wheel()
     disk = HeldDisk()
 
-    async def scenario(shell: Shell, told: list[BaseException]) -> None:
+    async def scenario(shell: Shell, failures: list[BaseException]) -> None:
         shell.writer.submit(WriteGroup(1, ()))
         shell.start()
         assert await asyncio.to_thread(disk.is_held.wait, 60)
         shell.writer.submit(WriteGroup(2, ()))
         shell.on_failure(failure)
         shell.on_failure(OSError("follows from the first"))
-        assert told == [failure]
+        assert failures == [failure]
         disk.released.set()
         assert shell.stop(60) == (len(written) == 2)
         shell.guard(wheel.tick)
@@ -172,8 +172,8 @@ def test_a_failure_found_elsewhere_ends_all_writing(failure: Exception, written:
 def test_a_failure_after_the_stop_is_told() -> None:
     failure = StorageError("cannot sync")
 
-    async def scenario(shell: Shell, told: list[BaseException]) -> None:
-        del told
+    async def scenario(shell: Shell, failures: list[BaseException]) -> None:
+        del failures
         shell.start()
         assert shell.stop(60)
         shell.on_failure(failure)

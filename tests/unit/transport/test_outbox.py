@@ -90,8 +90,8 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
 
     async def scenario() -> None:
         wire, counters = Wire(), TransportCounters()
-        said: list[str] = []
-        box = Outbox(wire.write, counters, said.append)
+        lines: list[str] = []
+        box = Outbox(wire.write, counters, lines.append)
         wire.is_open.clear()
         assert box.push(b"0")
         assert not box.push(bytes(91))
@@ -101,8 +101,8 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
         assert box.push(b"3")
         assert not box.push(b"4")
         assert counters.outbox_dropped == 3
-        assert [each.split()[0] for each in said] == ["a", "frames", "frames"]
-        assert "91 bytes" in said[0]
+        assert [each.split()[0] for each in lines] == ["a", "frames", "frames"]
+        assert "91 bytes" in lines[0]
         wire.is_open.set()
         await settle()
         assert box.push(bytes(80))

@@ -202,11 +202,11 @@ def test_a_voter_list_without_this_life_bars(change: str, reason: DisqualifiedRe
     assert cluster.sent_by(1, VoteRequest) == []
 
 
-@pytest.mark.parametrize("lives", [{"n1": OTHER}, {"n3": OTHER}, {}])
-def test_nothing_is_concluded_from_a_question(lives: dict[str, bytes]) -> None:
+@pytest.mark.parametrize("incarnations", [{"n1": OTHER}, {"n3": OTHER}, {}])
+def test_nothing_is_concluded_from_a_question(incarnations: dict[str, bytes]) -> None:
     """Anybody can ask in a voter's name; what is said in it is a reason to ask that voter."""
     cluster = fresh()
-    voter_list = whole_voter_list(cluster, **lives)
+    voter_list = whole_voter_list(cluster, **incarnations)
     notify(cluster, 2, (), incarnation_id=incarnation(cluster, 2))
     before = len(cluster.sent_by(1, BootstrapRequest))
     receive(cluster, 1, 2, request(cluster, voter_list=voter_list))

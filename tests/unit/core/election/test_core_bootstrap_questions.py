@@ -77,7 +77,7 @@ def test_a_question_that_fails_is_asked_again_after_its_pause_and_no_other() -> 
     asked = question(cluster, 1, 2).request_id
     for request_id in (asked + 1000, asked):
         failure = RequestFailed(2, request_id)
-        cluster.call(1, lambda node, fact=failure: node.on_local_event(cluster.now_ms, fact))
+        cluster.call(1, lambda node, event=failure: node.on_local_event(cluster.now_ms, event))
         pass_time(cluster, cluster.config.retry_backoff_ms - 1)
         assert questions(cluster, 2) == 1
     pass_time(cluster, 1)

@@ -70,8 +70,8 @@ def test_its_key_is_not_added_again_not_even_by_readmission() -> None:
     cluster.settle()
     assert answer(cluster).error is ErrorCode.NONE
     for readmit in (False, True):
-        fact = AddVoter(2, voter(3), readmit=readmit)
-        cluster.call(1, lambda node, asked=fact: node.on_local_event(cluster.now_ms, asked))
+        event = AddVoter(2, voter(3), readmit=readmit)
+        cluster.call(1, lambda node, asked=event: node.on_local_event(cluster.now_ms, asked))
         expected = ErrorCode.INELIGIBLE_REPLICA if readmit else ErrorCode.VOTER_REMOVED
         assert (answer(cluster).error, answer(cluster).offset) == (expected, -1)
     assert (

@@ -78,8 +78,8 @@ class Table:
 
     def verified(self, damaged_offset: int = -1) -> None:
         """The own files have been read again."""
-        fact = LogVerified(0, damaged_offset, "a bad batch")
-        self.cluster.call(self.me, lambda node: node.on_local_event(self.cluster.now_ms, fact))
+        event = LogVerified(0, damaged_offset, "a bad batch")
+        self.cluster.call(self.me, lambda node: node.on_local_event(self.cluster.now_ms, event))
 
     def run(self, *, silent: tuple[int, ...] = (), rounds: int = 30) -> None:
         """Answer its questions until it asks no more; the clock stands still."""
@@ -243,7 +243,7 @@ def test_silence_decides_nothing() -> None:
     for request in table.cluster.sent_by(1, ChainDigestRequest):
         failed = RequestFailed(3, request.request_id)
         table.cluster.call(
-            1, lambda node, fact=failed: node.on_local_event(table.cluster.now_ms, fact)
+            1, lambda node, event=failed: node.on_local_event(table.cluster.now_ms, event)
         )
     assert table.settled() is None
     assert not table.is_quarantined

@@ -37,7 +37,7 @@ def test_a_question_that_fails_is_put_again_after_its_pause_and_no_other() -> No
     (first,) = asked()
     for request_id, expected in ((first.request_id + 1000, 1), (first.request_id, 2)):
         failure = RequestFailed(2, request_id)
-        cluster.call(1, lambda node, fact=failure: node.on_local_event(cluster.now_ms, fact))
+        cluster.call(1, lambda node, event=failure: node.on_local_event(cluster.now_ms, event))
         cluster.now_ms += cluster.config.retry_backoff_ms - 1
         cluster.tick(1)
         assert len(asked()) == 1

@@ -40,7 +40,7 @@ def resigned(*, stays: bool = True) -> CoreCluster:
     return cluster
 
 
-def told(cluster: CoreCluster, voter_id: int) -> list[EndQuorumEpochRequest]:
+def end_requests(cluster: CoreCluster, voter_id: int) -> list[EndQuorumEpochRequest]:
     return [
         message
         for by, to, message in cluster.sent
@@ -50,7 +50,7 @@ def told(cluster: CoreCluster, voter_id: int) -> list[EndQuorumEpochRequest]:
 
 def answer(cluster: CoreCluster, voter_id: int, **fields: Any) -> None:
     values = {"error": ErrorCode.NONE, "leader_id": 1, "epoch": 1, **fields}
-    response = EndQuorumEpochResponse(told(cluster, voter_id)[-1].request_id, **values)
+    response = EndQuorumEpochResponse(end_requests(cluster, voter_id)[-1].request_id, **values)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, voter_id, response))
 
 
@@ -63,14 +63,14 @@ def test_a_voter_that_does_not_answer_is_told_again_after_growing_pauses() -> No
     cluster = resigned()
     times = [cluster.now_ms]
     for _ in range(5 * 4100 // 10):
-        before = len(told(cluster, 2))
+        before = len(end_requests(cluster, 2))
         cluster.advance(10)
-        times += [cluster.now_ms] * (len(told(cluster, 2)) - before)
+        times += [cluster.now_ms] * (len(end_requests(cluster, 2)) - before)
     timeout_ms = cluster.config.request_timeout_ms
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses[1:4] == [timeout_ms + backoff_ms(cluster.config, each) for each in (2, 3, 4)]
     fired = cluster[1].timers_fired
-    again = len(told(cluster, 2)) + len(told(cluster, 3)) - 2
+    again = len(end_requests(cluster, 2)) + len(end_requests(cluster, 3)) - 2
     assert (fired[RETRIED], fired[TIMED_OUT]) == (again, again)
 
 
@@ -78,8 +78,8 @@ def test_a_voter_that_agrees_is_told_no_more() -> None:
     cluster = resigned()
     answer(cluster, 2)
     cluster.advance(10_000)
-    assert len(told(cluster, 2)) == 1
-    assert len(told(cluster, 3)) > 2
+    assert len(end_requests(cluster, 2)) == 1
+    assert len(end_requests(cluster, 3)) > 2
 
 
 @pytest.mark.parametrize(
@@ -91,20 +91,20 @@ def test_a_voter_that_does_not_agree_is_told_again(fields: dict[str, Any]) -> No
     cluster = resigned()
     answer(cluster, 2, **fields)
     pass_time(cluster, cluster.config.retry_backoff_ms - 1)
-    assert len(told(cluster, 2)) == 1
+    assert len(end_requests(cluster, 2)) == 1
     pass_time(cluster, 1)
-    assert len(told(cluster, 2)) == 2
+    assert len(end_requests(cluster, 2)) == 2
 
 
 def test_a_request_that_fails_is_repeated_and_no_other() -> None:
     cluster = resigned()
-    first = told(cluster, 2)[0].request_id
+    first = end_requests(cluster, 2)[0].request_id
     for request_id in (first + 1000, first):
         failure = RequestFailed(2, request_id)
-        cluster.call(1, lambda node, fact=failure: node.on_local_event(cluster.now_ms, fact))
+        cluster.call(1, lambda node, event=failure: node.on_local_event(cluster.now_ms, event))
         pass_time(cluster, cluster.config.retry_backoff_ms)
-        assert len(told(cluster, 2)) == (2 if request_id == first else 1)
-    assert len(told(cluster, 3)) == 1
+        assert len(end_requests(cluster, 2)) == (2 if request_id == first else 1)
+    assert len(end_requests(cluster, 3)) == 1
 
 
 def test_an_answer_counts_once() -> None:
@@ -113,7 +113,7 @@ def test_an_answer_counts_once() -> None:
     answer(cluster, 2, error=ErrorCode.UNKNOWN_SERVER_ERROR)
     answer(cluster, 2)
     pass_time(cluster, cluster.config.retry_backoff_ms)
-    assert len(told(cluster, 2)) == 2
+    assert len(end_requests(cluster, 2)) == 2
 
 
 def test_an_answer_to_nothing_ends_no_end_epoch() -> None:
@@ -123,7 +123,7 @@ def test_an_answer_to_nothing_ends_no_end_epoch() -> None:
     response = EndQuorumEpochResponse(0, ErrorCode.NONE, 1, 1)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, response))
     pass_time(cluster, cluster.config.retry_backoff_ms)
-    assert len(told(cluster, 2)) == 2
+    assert len(end_requests(cluster, 2)) == 2
 
 
 def test_an_answer_of_a_later_epoch_ends_the_end_epoch() -> None:
@@ -131,7 +131,7 @@ def test_an_answer_of_a_later_epoch_ends_the_end_epoch() -> None:
     answer(cluster, 2, leader_id=2, epoch=2)
     assert (cluster[1].role_name, cluster[1].leader_id) == ("Follower", 2)
     cluster.advance(1_000)
-    assert len(told(cluster, 2)) == len(told(cluster, 3)) == 1
+    assert len(end_requests(cluster, 2)) == len(end_requests(cluster, 3)) == 1
 
 
 def test_the_epoch_is_left_when_the_election_timer_expires() -> None:

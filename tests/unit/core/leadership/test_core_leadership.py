@@ -95,11 +95,14 @@ def test_who_leads_is_told_once_per_change_and_writes_begin_with_the_first_commi
     """Goal: the listener's contract. Method: the progress of a whole election."""
     cluster = CoreCluster()
     cluster.elect(1)
-    told = [each for each in cluster.members[1].progress if isinstance(each, LeadershipChanged)]
-    assert [(each.is_leader, each.can_write) for each in told[-2:]] == [(True, False), (True, True)]
+    changes = [each for each in cluster.members[1].progress if isinstance(each, LeadershipChanged)]
+    assert [(each.is_leader, each.can_write) for each in changes[-2:]] == [
+        (True, False),
+        (True, True),
+    ]
     followers = cluster.members[2].progress
-    told = [each for each in followers if isinstance(each, LeadershipChanged)]
-    assert told[-1] == LeadershipChanged(1, 1, is_leader=False, can_write=False)
+    changes = [each for each in followers if isinstance(each, LeadershipChanged)]
+    assert changes[-1] == LeadershipChanged(1, 1, is_leader=False, can_write=False)
 
 
 def test_a_silent_voter_is_reminded_and_a_fetching_one_is_not() -> None:

@@ -10,9 +10,9 @@ from tests.support.core_cluster import CoreCluster
 STOPPED = ReplayStopped("offset 7: unknown record type")
 
 
-def stop_replay(cluster: CoreCluster, node_id: NodeId, fact: ReplayStopped = STOPPED) -> None:
+def stop_replay(cluster: CoreCluster, node_id: NodeId, event: ReplayStopped = STOPPED) -> None:
     """The state machine of a node reports."""
-    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, event))
 
 
 def roles_of(cluster: CoreCluster, node_id: NodeId) -> list[str]:

@@ -65,8 +65,8 @@ def answers(cluster: CoreCluster, **fields: Any) -> Output:
 
 def fails(cluster: CoreCluster) -> None:
     """Let the newest BeginQuorumEpoch to node 3 fail."""
-    fact = RequestFailed(3, begun(cluster)[-1].request_id)
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
+    event = RequestFailed(3, begun(cluster)[-1].request_id)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, event))
 
 
 def asks(cluster: CoreCluster, node_id: int, message: Any, sender: int) -> Any:
@@ -220,8 +220,8 @@ def test_a_leader_that_announces_itself_is_not_gone() -> None:
     cluster.propose(1)
     cluster.settle()
     cluster.queue.clear()
-    fact = ConnectionRefused(1)
-    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, fact))
+    event = ConnectionRefused(1)
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, event))
     while cluster[2].role_name != "Prospective":
         cluster.now_ms = max(cluster.now_ms, cluster.members[2].deadline_ms or 0)
         cluster.tick(2)
@@ -255,8 +255,8 @@ def test_nobody_is_answered_who_gave_no_token(leads: bool) -> None:
         cluster = LoneLeader()
         node_id = 1 if leads else 2
         target = 77 if leads else 3
-        fact = TransferLeadership(token, target)
-        output = cluster[node_id].on_local_event(cluster.now_ms, fact)
+        event = TransferLeadership(token, target)
+        output = cluster[node_id].on_local_event(cluster.now_ms, event)
         assert sum(isinstance(each, RequestSettled) for each in output.progress) == count
 
 
@@ -268,8 +268,8 @@ def test_a_target_that_knows_a_later_epoch_ends_the_leadership_and_nothing_else(
     a later epoch.
     """
     cluster = LoneLeader()
-    fact = ShutDown() if stops else TransferLeadership(7, 2)
-    cluster.report(fact)
+    event = ShutDown() if stops else TransferLeadership(7, 2)
+    cluster.report(event)
     asked = cluster.sent_by(1, EndQuorumEpochRequest)[-1]
     assert asked.campaign_now
     refusal = EndQuorumEpochResponse(asked.request_id, ErrorCode.FENCED_LEADER_EPOCH, -1, 4)

@@ -28,8 +28,8 @@ def led_by_1(voters: tuple[NodeId, ...] = (1, 2, 3)) -> CoreCluster:
 
 
 def transfer(cluster: CoreCluster, target: NodeId = NO_NODE, *, token: int = 7) -> Output:
-    fact = TransferLeadership(token, target)
-    return cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
+    event = TransferLeadership(token, target)
+    return cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, event))
 
 
 def settled(cluster: CoreCluster, node_id: NodeId = 1) -> list[RequestSettled]:
@@ -170,8 +170,8 @@ def test_without_a_name_the_voter_that_is_furthest_is_chosen() -> None:
 def test_only_a_leader_hands_over_and_only_once_at_a_time() -> None:
     """Goal: every request has an answer. Method: ask a follower, and ask twice."""
     cluster = led_by_1()
-    fact = TransferLeadership(5, 3)
-    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, fact))
+    event = TransferLeadership(5, 3)
+    cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, event))
     assert [each.error for each in settled(cluster, 2)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     transfer(cluster, 3, token=6)
     transfer(cluster, 2, token=7)

@@ -119,8 +119,8 @@ def test_leadership_is_not_handed_to_a_hung_disk() -> None:
     cluster.propose(1)
     cluster.settle()
     cluster.advance(LIMIT_MS + 100)
-    fact = TransferLeadership(7, 3)
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
+    event = TransferLeadership(7, 3)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, event))
     cluster.advance(1_000)
     assert cluster.leaders() == [1]
 

@@ -29,10 +29,10 @@ SILENT_MS = CONFIG.fetch_timeout_ms + 8 * CONFIG.election_timeout_ms
 ADDED = 9
 
 
-def change_voters(cluster: CoreCluster, fact: LocalEvent, reached: tuple[NodeId, ...]) -> None:
+def change_voters(cluster: CoreCluster, event: LocalEvent, reached: tuple[NodeId, ...]) -> None:
     """Leader 1 appends a voters record that gets to ``reached`` only."""
     others = [each for each in cluster.members if each not in (1, *reached)]
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, event))
     cluster.deliver(ADDED, BeginQuorumEpochRequest)
     cluster.deliver(1, BeginQuorumEpochResponse)
     cluster.cut |= {(1, each) for each in others} | {(each, 1) for each in others}
@@ -79,8 +79,8 @@ def test_whoever_is_left_elects(
     cluster = CoreCluster(tuple(range(1, count + 1)), (ADDED,), config=AT_ONCE)
     cluster.elect(1)
     cluster.advance(1_500)
-    fact: LocalEvent = AddVoter(7, voter(ADDED)) if kind == "add" else RemoveVoter(7, key(count))
-    change_voters(cluster, fact, reached)
+    event: LocalEvent = AddVoter(7, voter(ADDED)) if kind == "add" else RemoveVoter(7, key(count))
+    change_voters(cluster, event, reached)
     cluster.heal()
     alive = [each for each in cluster.members if each != 1]
     if death == "cut off":

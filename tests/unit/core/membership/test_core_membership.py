@@ -23,8 +23,8 @@ from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import key, voter
 
 
-def ask(cluster: CoreCluster, node_id: NodeId, fact: LocalEvent) -> None:
-    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
+def ask(cluster: CoreCluster, node_id: NodeId, event: LocalEvent) -> None:
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, event))
 
 
 def answers(cluster: CoreCluster, node_id: NodeId) -> list[RequestSettled]:
@@ -43,9 +43,9 @@ def led(*observers: NodeId, voters: tuple[NodeId, ...] = (1, 2, 3)) -> CoreClust
     return cluster
 
 
-def error_of(cluster: CoreCluster, fact: LocalEvent, node_id: NodeId = 1) -> ErrorCode:
+def error_of(cluster: CoreCluster, event: LocalEvent, node_id: NodeId = 1) -> ErrorCode:
     before = len(answers(cluster, node_id))
-    ask(cluster, node_id, fact)
+    ask(cluster, node_id, event)
     new = answers(cluster, node_id)[before:]
     assert len(new) == 1
     assert new[0].offset == -1
@@ -383,8 +383,8 @@ def test_a_failed_update_keeps_asking_where_the_voter_was() -> None:
     moved = replace(voter(2), endpoints=(Endpoint("CONTROLLER", "nowhere", 9000),))
     ask(cluster, 1, UpdateVoter(1, moved, 500))
     cluster.advance(501)
-    told = [each for each in cluster.members[1].progress if isinstance(each, PeerEndpoints)]
-    assert [each.endpoints[0].host for each in told] == ["nowhere", "node2"]
+    reported = [each for each in cluster.members[1].progress if isinstance(each, PeerEndpoints)]
+    assert [each.endpoints[0].host for each in reported] == ["nowhere", "node2"]
 
 
 def test_every_change_ends_in_one_event() -> None:

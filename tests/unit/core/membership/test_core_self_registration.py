@@ -26,8 +26,8 @@ OLD_DISK = ReplicaKey(3, b"the disk of old.")
 def listens(cluster: CoreCluster, node_id: NodeId, host: str = "") -> None:
     controller = Endpoint("CONTROLLER", host or f"node{node_id}", 9000)
     client = Endpoint("CLIENT", host or f"node{node_id}", 9001)
-    fact = ListenerEndpoints((controller, client))
-    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
+    event = ListenerEndpoints((controller, client))
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, event))
 
 
 def of_type(cluster: CoreCluster, node_id: NodeId, kind: type) -> list[object]:
@@ -110,9 +110,9 @@ def test_a_refused_update_is_asked_again() -> None:
     cluster.advance(50)
     cluster.heal()
     cluster.isolate(3)
-    fact = RemoveVoter(1, key(3))
+    event = RemoveVoter(1, key(3))
     cluster.advance(PERIOD_MS)
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, fact))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, event))
     cluster.advance(3 * PERIOD_MS)
     assert [each.endpoints[0].host for each in cluster[1].voters if each.key.id == 2] == [
         "elsewhere"
@@ -146,9 +146,9 @@ def test_a_wiped_disk_is_an_observer_and_says_so() -> None:
     cluster = with_wiped_disk(CONFIG)
     cluster.advance(3 * PERIOD_MS)
     assert not cluster[3].is_voter
-    (told,) = of_type(cluster, 3, VotesNoMore)
-    assert isinstance(told, VotesNoMore)
-    assert told.reason is NonVoterReason.OTHER_DIRECTORY
+    (report,) = of_type(cluster, 3, VotesNoMore)
+    assert isinstance(report, VotesNoMore)
+    assert report.reason is NonVoterReason.OTHER_DIRECTORY
     assert [each.key for each in cluster[1].voters] == [key(1), key(2), OLD_DISK]
 
 
@@ -166,9 +166,9 @@ def test_a_removed_replica_does_not_slip_back_in() -> None:
     cluster.advance(6 * PERIOD_MS)
     assert not cluster[3].is_voter
     assert not of_type(cluster, 3, SelfRegistrationAsked)
-    (told,) = of_type(cluster, 3, VotesNoMore)
-    assert isinstance(told, VotesNoMore)
-    assert told.reason is NonVoterReason.REMOVED
+    (report,) = of_type(cluster, 3, VotesNoMore)
+    assert isinstance(report, VotesNoMore)
+    assert report.reason is NonVoterReason.REMOVED
 
 
 def test_nobody_removes_another_node_through_the_peers_door() -> None:

@@ -164,8 +164,8 @@ def test_a_disk_that_never_votes_says_so_at_every_start() -> None:
 
 def test_a_node_that_follows_from_the_start_knows_where_its_leader_is() -> None:
     _, output = started(**{**WHOLE, "election": ElectionState(3, 2)})
-    told = [each for each in output.progress if isinstance(each, LeaderEndpoints)]
-    assert told == [LeaderEndpoints(key(2), tuple(each.address for each in voter(2).endpoints))]
+    reported = [each for each in output.progress if isinstance(each, LeaderEndpoints)]
+    assert reported == [LeaderEndpoints(key(2), tuple(each.address for each in voter(2).endpoints))]
 
 
 def test_a_vote_floor_outlives_an_election_file_that_is_older_than_the_log() -> None:

@@ -69,11 +69,11 @@ def test_leadership_is_handed_to_it_and_by_it(leader: int, target: int) -> None:
     assert cluster[target].epoch == 2, "at the first attempt"
 
 
-@pytest.mark.parametrize("fact", [Resign(), ShutDown()])
-def test_its_resignation_is_heard(fact: Resign | ShutDown) -> None:
+@pytest.mark.parametrize("event", [Resign(), ShutDown()])
+def test_its_resignation_is_heard(event: Resign | ShutDown) -> None:
     """The others need not wait for their fetch timers."""
     cluster = led(0)
-    cluster.call(0, lambda node: node.on_local_event(cluster.now_ms, fact))
+    cluster.call(0, lambda node: node.on_local_event(cluster.now_ms, event))
     cluster.advance(1_000)
     assert [each for each in cluster.leaders() if each != 0]
 

@@ -162,5 +162,5 @@ def test_endpoints_of_voters_are_those_of_their_record() -> None:
     evil = (Endpoint("CONTROLLER", "evil", 1), Endpoint("CLIENT", "node1", 9092))
     request = BeginQuorumEpochRequest(9, CLUSTER, key(2), key(1), 1, evil)
     output = cluster.call(2, lambda node: node.receive(cluster.now_ms, 1, request))
-    told = [each for each in output.progress if isinstance(each, LeaderEndpoints)]
-    assert all("evil" not in address for each in told for address in each.addresses)
+    endpoints = [each for each in output.progress if isinstance(each, LeaderEndpoints)]
+    assert all("evil" not in address for each in endpoints for address in each.addresses)

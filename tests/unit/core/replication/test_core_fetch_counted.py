@@ -242,8 +242,8 @@ def test_who_waits_hears_of_a_commit_within_the_delay_and_at_once_without_one() 
         before, fired = len(cluster.sent), cluster.fired(Timer.WATERMARK_DELAY)
         cluster.persist(1)
         assert cluster[1].high_watermark == cluster[1].log_end_offset
-        told = [to for _, to, _ in cluster.sent[before:]]
-        assert told == ([] if delay_ms else [2])
+        notified = [to for _, to, _ in cluster.sent[before:]]
+        assert notified == ([] if delay_ms else [2])
         assert cluster.fired(Timer.WATERMARK_DELAY) == fired
         if delay_ms:
             assert cluster.members[1].deadline_ms == cluster.now_ms + delay_ms

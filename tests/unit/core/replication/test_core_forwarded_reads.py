@@ -64,8 +64,8 @@ class Asking:
         self.take(lambda node: node.receive(self.cluster.now_ms, 1, response))
 
     def ended(self) -> list[object]:
-        told = self.cluster.members[2].progress
-        return [each for each in told if isinstance(each, ReadConfirmed | ReadFailed)]
+        reported = self.cluster.members[2].progress
+        return [each for each in reported if isinstance(each, ReadConfirmed | ReadFailed)]
 
     def fired(self, timer: Timer) -> int:
         return self.cluster[2].timers_fired[timer, Purpose.READ_POSITION]

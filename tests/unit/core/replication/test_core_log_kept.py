@@ -38,9 +38,11 @@ def led() -> LoneLeader:
 
 def starts(output: Output) -> list[OffsetAndEpoch]:
     """The log starts that an output announces; each is handed to the disk as well."""
-    told = [each.start for each in output.events if isinstance(each, LogStartAdvanced)]
-    assert told == [each.start for each in output.persist if isinstance(each, AdvanceLogStart)]
-    return told
+    advanced_to = [each.start for each in output.events if isinstance(each, LogStartAdvanced)]
+    assert advanced_to == [
+        each.start for each in output.persist if isinstance(each, AdvanceLogStart)
+    ]
+    return advanced_to
 
 
 def created(cluster: LoneLeader, offset: int) -> Output:

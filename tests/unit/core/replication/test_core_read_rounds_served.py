@@ -23,15 +23,15 @@ def read(cluster: LoneLeader, token: int) -> Output:
     return cluster.call(1, lambda node: node.read(cluster.now_ms, token))
 
 
-def round_told(cluster: LoneLeader) -> ReadRound:
+def round_sent(cluster: LoneLeader) -> ReadRound:
     """The round that the leader names now: an observer's Fetch that does not wait tells it."""
     (answer,) = fetch_answers(cluster.fetch(99, max_wait_ms=0))
     return answer.read_round
 
 
 def confirmed(cluster: LoneLeader) -> list[int]:
-    told = cluster.members[1].progress
-    return [each.token for each in told if isinstance(each, ReadConfirmed)]
+    responses = cluster.members[1].progress
+    return [each.token for each in responses if isinstance(each, ReadConfirmed)]
 
 
 def ask(cluster: CoreCluster, number: int = 5, **fields: Any) -> list[ReadPositionResponse]:
@@ -52,14 +52,14 @@ def test_who_waits_for_the_next_round_is_not_kept_waiting_for_the_next_fetch() -
     waits again; the echo of another confirms the round while a read waits for the next one."""
     cluster = LoneLeader((1, 2, 3, 4, 5))
     read(cluster, 1)
-    first = round_told(cluster)
+    first = round_sent(cluster)
     read(cluster, 2)
     assert fetch_answers(cluster.fetch(3, read_round=first)) == [], "it has echoed, and waits"
     output = cluster.fetch(2, read_round=first)
     assert confirmed(cluster) == [1]
-    told = {each.to: each.message for each in output.immediate}
-    assert sorted(told) == [2, 3]
-    (second,) = {each.read_round for each in told.values()}  # type: ignore[union-attr]
+    responses = {each.to: each.message for each in output.immediate}
+    assert sorted(responses) == [2, 3]
+    (second,) = {each.read_round for each in responses.values()}  # type: ignore[union-attr]
     assert second.number == first.number + 1
     cluster.fetch(2, read_round=second)
     cluster.fetch(3, read_round=second)
@@ -71,7 +71,7 @@ def test_an_observer_is_hurried_by_no_round_and_proves_none() -> None:
     cluster = LoneLeader((1, 2))
     cluster.fetch(9)
     read(cluster, 7)
-    stamp = round_told(cluster)
+    stamp = round_sent(cluster)
     assert fetch_answers(cluster.fetch(9)) == []
     cluster.fetch(9, read_round=stamp)
     cluster.report(AddVoter(8, voter(9)))
@@ -95,7 +95,7 @@ def test_a_leader_that_removes_itself_proves_nothing_by_its_own_echo() -> None:
     behind = cluster[1].log_end_offset
     cluster.report(RemoveVoter(8, key(1)))
     read(cluster, 7)
-    stamp = round_told(cluster)
+    stamp = round_sent(cluster)
     cluster.fetch(2, behind, read_round=stamp)
     assert confirmed(cluster) == []
     cluster.fetch(3, behind, read_round=stamp)
@@ -105,7 +105,7 @@ def test_a_leader_that_removes_itself_proves_nothing_by_its_own_echo() -> None:
 def test_another_replicas_read_is_answered_with_the_position_once_a_majority_has_echoed() -> None:
     cluster = LoneLeader()
     assert ask(cluster) == []
-    output = cluster.fetch(2, read_round=round_told(cluster))
+    output = cluster.fetch(2, read_round=round_sent(cluster))
     (answer,) = positions(output)
     assert (answer.request_id, answer.error, answer.epoch) == (5, ErrorCode.NONE, 1)
     assert (answer.leader_id, answer.read_offset) == (1, cluster[1].high_watermark)

@@ -24,7 +24,7 @@ def read(cluster: CoreCluster, token: int, node_id: int = 1) -> Output:
     return cluster.call(node_id, lambda node: node.read(cluster.now_ms, token))
 
 
-def told(cluster: CoreCluster) -> list[object]:
+def outcomes(cluster: CoreCluster) -> list[object]:
     return [
         each for each in cluster.members[1].progress if isinstance(each, ReadConfirmed | ReadFailed)
     ]
@@ -61,9 +61,9 @@ def test_a_read_completes_held_fetches_and_is_confirmed_by_their_echo() -> None:
     assert [each.read_round for each in answers if isinstance(each, FetchResponse)] == [
         ReadRound(1, stamp(cluster))
     ] * 2
-    assert told(cluster) == []
+    assert outcomes(cluster) == []
     cluster.settle()
-    assert told(cluster) == [ReadConfirmed(7, cluster[1].high_watermark)]
+    assert outcomes(cluster) == [ReadConfirmed(7, cluster[1].high_watermark)]
 
 
 def test_a_fetch_that_was_already_on_its_way_proves_nothing() -> None:
@@ -73,9 +73,9 @@ def test_a_fetch_that_was_already_on_its_way_proves_nothing() -> None:
     before = stamp(cluster)
     read(cluster, 7)
     echo(cluster, 2, before)
-    assert told(cluster) == []
+    assert outcomes(cluster) == []
     echo(cluster, 2, stamp(cluster))
-    assert told(cluster) == [ReadConfirmed(7, cluster[1].high_watermark)]
+    assert outcomes(cluster) == [ReadConfirmed(7, cluster[1].high_watermark)]
 
 
 def test_echoes_of_another_epoch_or_of_rounds_to_come_do_not_count() -> None:
@@ -87,7 +87,7 @@ def test_echoes_of_another_epoch_or_of_rounds_to_come_do_not_count() -> None:
     echo(cluster, 2, number, epoch=9)
     echo(cluster, 2, number + 1)
     echo(cluster, 9, number)
-    assert told(cluster) == []
+    assert outcomes(cluster) == []
 
 
 def test_reads_that_arrive_during_a_round_share_the_next_one() -> None:
@@ -99,11 +99,11 @@ def test_reads_that_arrive_during_a_round_share_the_next_one() -> None:
     watermark = cluster[1].high_watermark
     first = stamp(cluster)
     echo(cluster, 2, first)
-    assert told(cluster) == [ReadConfirmed(1, watermark)]
+    assert outcomes(cluster) == [ReadConfirmed(1, watermark)]
     echo(cluster, 3, first)
-    assert told(cluster) == [ReadConfirmed(1, watermark)]
+    assert outcomes(cluster) == [ReadConfirmed(1, watermark)]
     echo(cluster, 3, first + 1)
-    assert told(cluster) == [ReadConfirmed(each, watermark) for each in (1, 2, 3)]
+    assert outcomes(cluster) == [ReadConfirmed(each, watermark) for each in (1, 2, 3)]
 
 
 def test_a_downloading_voter_echoes_as_well() -> None:
@@ -118,7 +118,7 @@ def test_a_downloading_voter_echoes_as_well() -> None:
     echoed = ReadRound(1, stamp(cluster))
     request = FetchSnapshotRequest(5, CLUSTER, key(2), 1, snapshot, 0, 9, echoed)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, request))
-    assert told(cluster) == [ReadConfirmed(7, 3)]
+    assert outcomes(cluster) == [ReadConfirmed(7, 3)]
 
 
 def test_a_single_voter_confirms_itself_at_once() -> None:
@@ -136,7 +136,7 @@ def test_a_read_fails_where_it_cannot_be_confirmed() -> None:
     read(cluster, 6)
     read(cluster, 7)
     cluster.advance(4_000)
-    assert told(cluster) == [ReadFailed(6), ReadFailed(7)]
+    assert outcomes(cluster) == [ReadFailed(6), ReadFailed(7)]
 
 
 def test_waiting_reads_are_bounded() -> None:

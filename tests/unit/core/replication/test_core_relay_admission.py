@@ -97,14 +97,14 @@ def test_a_relay_that_leads_serves_as_the_leader_also_while_it_removes_itself() 
 
 def test_a_relay_without_a_leader_serves_nobody() -> None:
     """Method: a fresh one, asked in the epoch before the first, just after its start."""
-    relay = RelayNode(disk=Disk(), now_ms=0, hears=False)
+    relay = RelayNode(disk=Disk(), now_ms=0, has_contact=False)
     assert relay.node.epoch == 0
     given = relay.ask(epoch=0, fetch_offset=0, last_fetched_epoch=0, high_watermark=0)
     assert errors(given) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
 def test_a_relay_whose_leader_has_not_answered_in_this_epoch_serves_nobody() -> None:
-    relay = RelayNode(hears=False)
+    relay = RelayNode(has_contact=False)
     assert errors(relay.ask(fetch_offset=1)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
@@ -137,7 +137,7 @@ def test_an_observer_that_goes_on_fetching_is_not_forgotten() -> None:
     for number in range(5):
         relay.ask(number, fetch_offset=1)
         relay.after(1_000)
-        relay.hear(3)
+        relay.fetch_answered(3)
     assert [each.key for each in relay.node.tree().downstream] == [key(8)]
 
 
@@ -164,7 +164,7 @@ def test_a_relay_only_reads_its_own_files_again_when_an_observer_differs() -> No
 def test_the_ages_of_an_answer_begin_at_nothing() -> None:
     """Method: the leader's word of this very moment, which is the first one of the clock."""
     relay = RelayNode(now_ms=0)
-    relay.hear(3, age_ms=0)
+    relay.fetch_answered(3, age_ms=0)
     ((_, answer),) = relay.ask(fetch_offset=1)
     assert (answer.leader_age_ms, answer.contact_age_ms) == (0, 0)
 
@@ -186,7 +186,7 @@ def test_a_relay_serves_its_own_checkpoint_and_needs_the_log_behind_it() -> None
     assert (chunk.position, chunk.bytes_max) == (4, 10)
     for _ in range(4):
         relay.after(1_000)
-        relay.hear(3)
+        relay.fetch_answered(3)
         ask_chunk(relay)
     assert relay.node.tree().subtree_low == SNAPSHOT.offset
     assert not relay.node.tree().is_low_provisional
@@ -266,7 +266,7 @@ def test_upkeep_is_for_those_below_and_forgets_them_once() -> None:
     relay = RelayNode(config=SHORT)
     for _ in range(3):
         relay.after(1_000)
-        relay.hear(3)
+        relay.fetch_answered(3)
     assert set(fired(relay).values()) == {0}
     relay.ask(fetch_offset=1)
     assert relay.node.tree().subtree_low == 1
@@ -275,10 +275,10 @@ def test_upkeep_is_for_those_below_and_forgets_them_once() -> None:
     relay.after(1_000)
     assert relay.node.tree().subtree_low == 3
     assert fired(relay)[Timer.RELAY_UPKEEP] == 1
-    relay.hear(3)
+    relay.fetch_answered(3)
     for _ in range(5):
         relay.after(1_000)
-        relay.hear(3)
+        relay.fetch_answered(3)
     assert relay.node.tree().subtree_low == -1
     assert fired(relay)[Timer.OBSERVER_SESSION] == 1
 
@@ -288,5 +288,5 @@ def test_who_waits_is_refused_if_the_relay_has_come_to_fetch_through_it() -> Non
     relay = RelayNode(path=(key(6),))
     assert relay.ask() == []
     relay.path = (key(8),)
-    relay.hear(3)
+    relay.fetch_answered(3)
     assert errors(relay.after(WAIT_MS)) == [ErrorCode.INELIGIBLE_REPLICA]

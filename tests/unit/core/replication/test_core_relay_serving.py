@@ -37,7 +37,7 @@ def test_a_relay_that_nobody_fetches_from_keeps_no_clock() -> None:
         relay.after(1_000)
         if has_observer:
             assert relay.ask(fetch_offset=1)
-        relay.hear(3)
+        relay.fetch_answered(3)
         deadline_ms = relay.output.next_deadline_ms
         assert deadline_ms is not None
         assert (deadline_ms == relay.now_ms + 1_000) == has_observer
@@ -48,7 +48,7 @@ def test_an_answer_is_as_old_as_what_the_leader_said_and_since_then() -> None:
     for age_ms, told_ms in ((-1, -1), (0, 130), (20, 150)):
         relay = RelayNode()
         relay.now_ms += 30
-        relay.hear(3, age_ms=age_ms)
+        relay.fetch_answered(3, age_ms=age_ms)
         relay.now_ms += 100
         ((_, answer),) = relay.ask(fetch_offset=1)
         assert answer.leader_age_ms == told_ms
@@ -75,7 +75,7 @@ def test_an_observer_that_knows_a_lower_high_watermark_is_answered_at_once() -> 
 def test_an_observer_above_the_high_watermark_waits_until_that_rises() -> None:
     relay = RelayNode()
     assert relay.ask(fetch_offset=4) == []
-    ((number, answer),) = relay.hear(4)
+    ((number, answer),) = relay.fetch_answered(4)
     assert (number, answer.error, answer.high_watermark) == (1, ErrorCode.NONE, 4)
 
 

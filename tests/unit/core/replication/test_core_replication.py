@@ -80,8 +80,10 @@ def test_whoever_asks_for_more_is_served_no_more_than_this_leader_may_send() -> 
     cluster = led(config=QuorumConfig(fetch_bytes_max=64, append_delay_ms=0))
     cluster.propose(1, 2)
     for asked, served in ((1 << 30, 64), (1, 1)):
-        told = answers(fetch(cluster, 2, 3, last=1, max_bytes=asked))
-        assert [each.records.bytes_max for each in told if each.records.offset == 3] == [served]
+        responses = answers(fetch(cluster, 2, 3, last=1, max_bytes=asked))
+        assert [each.records.bytes_max for each in responses if each.records.offset == 3] == [
+            served
+        ]
 
 
 def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
@@ -126,8 +128,8 @@ def test_a_moved_high_watermark_waits_for_records_to_go_along_with() -> None:
     assert answers(fetch(cluster, 2, 5, high_watermark=3)) == []
     before = len(cluster.sent)
     cluster.propose(1, 1)
-    told = [each[-1] for each in cluster.sent[before:]]
-    assert [each.high_watermark for each in told if isinstance(each, FetchResponse)] == [5]
+    responses = [each[-1] for each in cluster.sent[before:]]
+    assert [each.high_watermark for each in responses if isinstance(each, FetchResponse)] == [5]
 
 
 def test_a_moved_high_watermark_is_told_soon_if_nothing_follows() -> None:
@@ -142,8 +144,8 @@ def test_a_moved_high_watermark_is_told_soon_if_nothing_follows() -> None:
     before = len(cluster.sent)
     cluster.now_ms += delay_ms
     cluster.tick(1)
-    told = [each[-1] for each in cluster.sent[before:]]
-    assert [each.high_watermark for each in told if isinstance(each, FetchResponse)] == [5]
+    responses = [each[-1] for each in cluster.sent[before:]]
+    assert [each.high_watermark for each in responses if isinstance(each, FetchResponse)] == [5]
 
 
 def test_a_held_fetch_is_answered_in_time_with_what_is_true_then() -> None:

@@ -177,6 +177,6 @@ def test_who_waited_until_the_log_was_trimmed_beyond_it_is_sent_to_the_snapshot(
     )
     assert node.log_start == snapshot_id
     assert wait(cluster, DELAY_MS) == [], "no records"
-    told = [message for _, to, message in cluster.sent if to == OBSERVER]
-    assert isinstance(told[-1], FetchResponse)
-    assert told[-1].snapshot_id == snapshot_id
+    responses = [message for _, to, message in cluster.sent if to == OBSERVER]
+    assert isinstance(responses[-1], FetchResponse)
+    assert responses[-1].snapshot_id == snapshot_id

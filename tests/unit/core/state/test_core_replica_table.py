@@ -90,10 +90,10 @@ def test_contact_with_two_of_the_remaining_voters_proves_a_majority() -> None:
 
 def test_a_replica_is_disqualified_as_long_as_it_says_so() -> None:
     cluster = LoneLeader()
-    for says in (True, False, True):
+    for is_reported in (True, False, True):
         cluster.now_ms += 10
-        cluster.fetch(9, is_disqualified=says)
-        assert viewed(cluster, key(9)).is_disqualified == says
+        cluster.fetch(9, is_disqualified=is_reported)
+        assert viewed(cluster, key(9)).is_disqualified == is_reported
 
 
 def test_a_disqualified_disk_is_not_that_of_the_voter_with_its_id() -> None:

@@ -143,7 +143,9 @@ def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
         for _, to, each in cluster.sent[-4:]:
             if to == peer and isinstance(each, BeginQuorumEpochRequest):
                 again = RequestFailed(peer, each.request_id, why.refusal)
-                cluster.call(1, lambda node, fact=again: node.on_local_event(cluster.now_ms, fact))
+                cluster.call(
+                    1, lambda node, event=again: node.on_local_event(cluster.now_ms, event)
+                )
     answer = answered(cluster)
     assert (answer.error, answer.offset) == (ErrorCode.INVALID_REQUEST, -1)
     assert "frame versions 3 to 4" in answer.message
@@ -178,8 +180,8 @@ def versions(cluster: CoreCluster) -> dict[NodeId, int | None]:
 
 
 def runs(cluster: CoreCluster, node_id: NodeId, highest: int) -> None:
-    fact = FeatureLevels((VersionRange("f", 0, highest),), {})
-    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, fact))
+    event = FeatureLevels((VersionRange("f", 0, highest),), {})
+    cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, event))
 
 
 def test_a_leader_asks_voters_that_say_nothing_by_themselves(
@@ -232,7 +234,7 @@ def test_a_voter_tells_its_release_until_its_leader_has_answered() -> None:
     cluster.restart(3)
     runs(cluster, 3, 5)
 
-    def told() -> list[bool]:
+    def reports() -> list[bool]:
         found = [
             bool(each.supported)
             for sender, to, each in cluster.sent
@@ -241,13 +243,13 @@ def test_a_voter_tells_its_release_until_its_leader_has_answered() -> None:
         cluster.sent.clear()
         return found
 
-    told()
+    reports()
     cluster.cut |= {(3, 1)}
     cluster.advance(2_500)
-    assert told()[0], "the first, which is lost; what follows asks who leads"
+    assert reports()[0], "the first, which is lost; what follows asks who leads"
     cluster.cut.clear()
     cluster.advance(5_000)
-    answered = told()
+    answered = reports()
     assert answered.count(True) >= 1, "the first was lost"
     after = answered[answered.index(True) :]
     assert after == sorted(after, reverse=True), "and none after the answer"
