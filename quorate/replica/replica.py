@@ -134,9 +134,9 @@ class Replica:
         self.driver.deliver()
         self.turn()
 
-    def on_local_event(self, fact: LocalEvent) -> None:
-        """Tell the core a local fact or an operator's request."""
-        self.driver.on_local_event(fact)
+    def on_local_event(self, event: LocalEvent) -> None:
+        """Tell the core a local event or an operator's request."""
+        self.driver.on_local_event(event)
         self.turn()
 
     def ask(self, request: OperatorRequest, on_settled: OnSettled) -> None:

@@ -78,9 +78,9 @@ class ServerHost(Shell, ReplicaHost):
         """A request has no answer and will get none."""
         self.notify(RequestFailed(peer, request_id, refusal))
 
-    def notify(self, fact: LocalEvent) -> None:
-        """Report a local fact to the core."""
-        self.guard(self.replica.on_local_event, fact)
+    def notify(self, event: LocalEvent) -> None:
+        """Report a local event to the core."""
+        self.guard(self.replica.on_local_event, event)
 
     # ------------------------------------------------------------------ from the replica
 

@@ -257,7 +257,7 @@ class TransferEnded:
 
 @value
 class ProcessPaused:
-    """This node came ``late_ms`` late to its own deadline, and lets its peers be heard first."""
+    """This node ran ``late_ms`` after its own deadline; its peers first get time to answer."""
 
     late_ms: int
 
@@ -286,7 +286,7 @@ class DigestDiffers:
 
 @value
 class DigestNotComparable:
-    """A replica fetches with a digest that is not known to it or not to us; said once a term."""
+    """A Fetch has no digest, or one that this replica cannot compare; once per leadership term."""
 
     replica: ReplicaKey
     offset: int

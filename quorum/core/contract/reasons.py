@@ -20,7 +20,7 @@ class RoleChangeReason(StrEnum):
     FETCH_TIMEOUT = "fetch-timeout"
     """The leader has answered no Fetch within the fetch timeout."""
     LEADER_GONE = "leader-gone"
-    """The leader's process has ended, or it has said that it no longer leads."""
+    """The leader's process has ended, or it announced that it no longer leads."""
     CAMPAIGN_REQUESTED = "campaign-requested"
     """The leader asked this voter to take over."""
     PRE_VOTE_WON = "pre-vote-won"

@@ -74,17 +74,17 @@ def start_divergence_resolution(
     core.progress(VerifyLog(core.log.flushed_end, core.log.cuts))
 
 
-def on_log_verified(core: CoreState, fact: LogVerified) -> None:
+def on_log_verified(core: CoreState, event: LogVerified) -> None:
     """Process the result of verifying the own files."""
     resolution = core.chain.resolution
-    if fact.cuts != core.log.cuts:
+    if event.cuts != core.log.cuts:
         # The log was truncated meanwhile, so the verifier may have read a half-done change.
         if resolution is not None:
             _drop(core, resolution, DivergenceOutcome.CUT)
-    elif fact.damaged_offset >= 0:
+    elif event.damaged_offset >= 0:
         if resolution is not None:
-            _settle(core, resolution, DivergenceOutcome.DAMAGED, fact.damaged_offset)
-        quarantine(core, fact.damaged_offset, fact.cause, is_history=False)
+            _settle(core, resolution, DivergenceOutcome.DAMAGED, event.damaged_offset)
+        quarantine(core, event.damaged_offset, event.cause, is_history=False)
     elif resolution is None or resolution.stage is not Stage.VERIFYING:
         return
     elif not resolution.peer_votes and core.leader_id != resolution.conflicting_peer:

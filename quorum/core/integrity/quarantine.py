@@ -43,7 +43,7 @@ def quarantine(core: CoreState, first_offset: int, cause: str, *, is_history: bo
         become_resigned(core, preferred_successors(role), cause=why)
 
 
-def on_damage_found(core: CoreState, fact: DamageFound) -> None:
+def on_damage_found(core: CoreState, event: DamageFound) -> None:
     """Have the log verified at once if the others can go on without this replica.
 
     The image and the newest records are in memory, so no wrong data is served meanwhile, and the
@@ -53,7 +53,7 @@ def on_damage_found(core: CoreState, fact: DamageFound) -> None:
     if core.chain.quarantined_log:
         return
     is_acted_on = _is_dispensable(core)
-    core.event(DamageSuspected(fact.cause, is_acted_on))
+    core.event(DamageSuspected(event.cause, is_acted_on))
     if is_acted_on:
         core.progress(VerifyLog(core.log.flushed_end, core.log.cuts))
 

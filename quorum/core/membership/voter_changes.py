@@ -50,26 +50,29 @@ from quorum.types import NodeId, ReplicaKey, Voter
 # Beginning.
 
 
-def on_request(core: CoreState, fact: AddVoter | RemoveVoter | UpdateVoter) -> None:
+def on_request(core: CoreState, request: AddVoter | RemoveVoter | UpdateVoter) -> None:
     """Begin a change that an operator requests on this node."""
-    match fact:
+    match request:
         case AddVoter():
             change = PendingChange(
                 ChangeKind.ADD,
-                fact.voter,
-                LocalAsker(fact.token),
-                ack_when_committed=fact.ack_when_committed,
-                readmit=fact.readmit,
+                request.voter,
+                LocalAsker(request.token),
+                ack_when_committed=request.ack_when_committed,
+                readmit=request.readmit,
             )
         case RemoveVoter():
-            change = PendingChange(ChangeKind.REMOVE, Voter(fact.key), LocalAsker(fact.token))
+            change = PendingChange(ChangeKind.REMOVE, Voter(request.key), LocalAsker(request.token))
         case UpdateVoter():
             change = PendingChange(
-                ChangeKind.UPDATE, fact.voter, LocalAsker(fact.token), ack_when_committed=False
+                ChangeKind.UPDATE,
+                request.voter,
+                LocalAsker(request.token),
+                ack_when_committed=False,
             )
         case _:
-            assert_never(fact)
-    begin(core, change, fact.timeout_ms)
+            assert_never(request)
+    begin(core, change, request.timeout_ms)
 
 
 def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:

@@ -45,60 +45,62 @@ from quorum.errors import QuorumUsageError
 from quorum.types import NodeId
 
 
-def on_local_event(core: CoreState, fact: LocalEvent) -> None:
+def on_local_event(core: CoreState, event: LocalEvent) -> None:
     """Handle one local event.
 
     Raises:
         QuorumUsageError: A snapshot beyond the high watermark is reported.
     """
-    match fact:
+    match event:
         case ConnectionRefused():
-            _on_connection_refused(core, fact.peer)
+            _on_connection_refused(core, event.peer)
         case RequestFailed():
-            _on_request_failed(core, fact.peer, fact.request_id, fact.refusal)
+            _on_request_failed(core, event.peer, event.request_id, event.refusal)
         case SnapshotCreated():
-            _on_snapshot_created(core, fact)
+            _on_snapshot_created(core, event)
         case SnapshotSealed():
-            snapshot_install.on_snapshot_sealed(core, fact)
+            snapshot_install.on_snapshot_sealed(core, event)
         case SnapshotRejected():
-            snapshot_install.on_snapshot_rejected(core, fact)
+            snapshot_install.on_snapshot_rejected(core, event)
         case SnapshotRemoved():
-            core.snapshots.remove(fact.snapshot_id)
+            core.snapshots.remove(event.snapshot_id)
         case ShutDown() | Resign() | TransferLeadership():
-            _on_leadership_request(core, fact)
+            _on_leadership_request(core, event)
         case ListenerEndpoints() | FeatureLevels() | ReplayStopped():
-            _on_own_facts(core, fact)
+            _on_own_state(core, event)
         case LeaseChanged():
-            core.snapshots.leased = fact.leased
+            core.snapshots.leased = event.leased
             trimming.delete_unneeded(core)
         case AddVoter() | RemoveVoter() | UpdateVoter():
-            voter_changes.on_request(core, fact)
+            voter_changes.on_request(core, event)
         case LogVerified() | DamageFound():
-            _on_own_files(core, fact)
+            _on_own_files(core, event)
         case _:
-            assert_never(fact)
+            assert_never(event)
 
 
-def _on_own_facts(core: CoreState, fact: ListenerEndpoints | FeatureLevels | ReplayStopped) -> None:
-    match fact:
+def _on_own_state(
+    core: CoreState, event: ListenerEndpoints | FeatureLevels | ReplayStopped
+) -> None:
+    match event:
         case ListenerEndpoints():
-            core.process.endpoints = fact.endpoints
+            core.process.endpoints = event.endpoints
             core.registration.forget()
         case FeatureLevels():
             core.process.versions = Versions(
-                with_kraft_version(fact.supported), fact.in_force, is_advertised=True
+                with_kraft_version(event.supported), event.in_force, is_advertised=True
             )
         case ReplayStopped():
-            core.process.replay_stopped = fact.reason
+            core.process.replay_stopped = event.reason
             leadership_term.resign_if_replay_stopped(core)
 
 
-def _on_own_files(core: CoreState, fact: LogVerified | DamageFound) -> None:
-    match fact:
+def _on_own_files(core: CoreState, event: LogVerified | DamageFound) -> None:
+    match event:
         case LogVerified():
-            divergence_resolution.on_log_verified(core, fact)
+            divergence_resolution.on_log_verified(core, event)
         case DamageFound():
-            quarantine.on_damage_found(core, fact)
+            quarantine.on_damage_found(core, event)
 
 
 def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
@@ -140,22 +142,22 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
             assert_never(request.purpose)
 
 
-def _on_snapshot_created(core: CoreState, fact: SnapshotCreated) -> None:
-    if fact.snapshot_id.offset > core.high_watermark:
+def _on_snapshot_created(core: CoreState, event: SnapshotCreated) -> None:
+    if event.snapshot_id.offset > core.high_watermark:
         raise QuorumUsageError(
-            f"snapshot {fact.snapshot_id} is beyond high watermark {core.high_watermark}"
+            f"snapshot {event.snapshot_id} is beyond high watermark {core.high_watermark}"
         )
-    core.snapshots.add(fact.snapshot_id, fact.size, now_ms=core.now_ms)
+    core.snapshots.add(event.snapshot_id, event.size, now_ms=core.now_ms)
     role = core.role
     if isinstance(role, Leader) and role.established:
         trimming.trim_as_leader(core, role)
 
 
-def _on_leadership_request(core: CoreState, fact: ShutDown | Resign | TransferLeadership) -> None:
+def _on_leadership_request(core: CoreState, event: ShutDown | Resign | TransferLeadership) -> None:
     role = core.role
-    match fact:
+    match event:
         case TransferLeadership():
-            transfer.begin(core, fact)
+            transfer.begin(core, event)
         case Resign() if isinstance(role, Leader):
             leadership_term.resign(core, role, RoleChangeReason.RESIGNATION_REQUESTED)
         case ShutDown():

@@ -133,13 +133,13 @@ class RaftNode:
         self._begin(now_ms)
         return self._finish()
 
-    def on_local_event(self, now_ms: int, fact: LocalEvent) -> Output:
+    def on_local_event(self, now_ms: int, event: LocalEvent) -> Output:
         """Handle a local event or an operator's request.
 
         Raises:
             QuorumUsageError: A snapshot beyond the high watermark is reported.
         """
-        on_local_event(self._begin(now_ms), fact)
+        on_local_event(self._begin(now_ms), event)
         return self._finish()
 
     def process_paused(self, now_ms: int, late_ms: int) -> Output:

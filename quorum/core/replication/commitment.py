@@ -58,10 +58,10 @@ def advance_high_watermark(core: CoreState, leader: Leader) -> None:
     delay_ms = core.config.high_watermark_delay_ms
     if delay_ms:
         leader.held.hasten_unaware_of(end_offset, core.now_ms + delay_ms)
-        told = leader.held.take_consumers_below(end_offset)
+        waiting = leader.held.take_consumers_below(end_offset)
     else:
-        told = leader.held.take_unaware_of(end_offset)
-    for fetch in told:
+        waiting = leader.held.take_unaware_of(end_offset)
+    for fetch in waiting:
         answer_held(core, leader, fetch)
 
 

@@ -48,7 +48,7 @@ class Difference:
     own: Held
     theirs: Held
     common_end: int
-    """Up to here both logs are known to be equal; -1 when that cannot be told any more."""
+    """Up to here both logs are known to be equal; -1 if that is no longer known."""
     end_offset: int
 
     @property

@@ -108,8 +108,8 @@ class HeldFetches:
         self._hasten(deadline_ms, _fetch_offset, log_end)
 
     def take_unaware_of(self, high_watermark: int) -> list[HeldFetch]:
-        """Those to be told of the high watermark: replicas that know less, and consumers
-        for whom it uncovers records.
+        """Take those that need this high watermark: replicas that know a lower one, and consumers
+        to which it makes records visible.
         """
         return self._take(
             lambda fetch: (

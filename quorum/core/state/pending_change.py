@@ -44,7 +44,7 @@ class PendingChange:
     """A change between its request and its commit.
 
     Life-cycle: the endpoint is probed (``offset`` is -1), then the record is appended, then it
-    is committed. Its asker is told once: at the end, or at the append if it wanted that.
+    is committed. The caller is answered once: at the end, or at the append if it wanted that.
 
     Invariant: at most one per leader; it ends with the leadership term at the latest.
     """
@@ -53,7 +53,7 @@ class PendingChange:
     voter: Voter
     """For a removal only the key counts."""
     asker: LocalAsker | PeerAsker | None
-    """None once it has been told."""
+    """None once it has been answered."""
     deadline_ms: int = NEVER_MS
     ack_when_committed: bool = True
     readmit: bool = False
@@ -77,4 +77,4 @@ class PendingChangeView:
     offset: int
     """Of its voters record; -1 while the endpoint is being probed."""
     deadline_ms: int
-    """Monotonic milliseconds; the asker is told by then."""
+    """Monotonic milliseconds; the caller is answered by then."""

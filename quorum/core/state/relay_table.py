@@ -35,7 +35,7 @@ class Relay:
     """Until then, observers may return that fetched from an earlier process run of this relay. This
     relay knows nothing of them."""
     upkeep_due_ms: int = 0
-    told: tuple[Epoch, tuple[tuple[NodeId, NodeId], ...]] = (-1, ())
+    last_report: tuple[Epoch, tuple[tuple[NodeId, NodeId], ...]] = (-1, ())
     """The leadership term and the routes last reported in it."""
     report_again_ms: int = 0
     answered_to: int = 0
@@ -80,9 +80,9 @@ class Relay:
         subtree = self.reported(now_ms, log_start)
         if subtree is None or not subtree.links:
             return subtree
-        if self.told == (epoch, subtree.links) and now_ms < self.report_again_ms:
+        if self.last_report == (epoch, subtree.links) and now_ms < self.report_again_ms:
             return replace(subtree, links=())
-        self.told = (epoch, subtree.links)
+        self.last_report = (epoch, subtree.links)
         self.report_again_ms = now_ms + LINKS_REPEAT_MS
         return subtree
 

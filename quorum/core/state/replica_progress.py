@@ -1,4 +1,4 @@
-"""What a leader knows of each replica: how far it has fetched, and when it was last heard of.
+"""What a leader knows of each replica: how far it has fetched, and when its last request came.
 
 Plain data and the rules for one replica at a time. Whose progress counts for what is decided
 in ``fetch_serving`` (high watermark), ``leadership_term`` (check quorum) and ``trimming`` (630.5).
@@ -128,4 +128,4 @@ class ReplicaView:
     is_disqualified: bool = False
     """Whether the disk with this key never votes; a voter's self registration says it, too."""
     supported: tuple[VersionRange, ...] | None = None
-    """What it can run with, as it said last; None when it said nothing in this leadership term."""
+    """The versions that it last reported; None if it reported none in this leadership term."""

@@ -72,7 +72,7 @@ def progress_for(
 
 
 def is_known_disqualified(leader: Leader, key: ReplicaKey) -> bool:
-    """Whether the disk that fetches with ``key`` said last that it never votes."""
+    """Whether the replica that fetches with ``key`` last reported that its disk never votes."""
     disqualified, voter = leader.observers.get(key), leader.remote.get(key.id)
     if disqualified is None or not disqualified.is_disqualified:
         return False
@@ -146,7 +146,7 @@ class TreeView:
     subtree_low: int = -1
     """The lowest offset that it reports anybody below it to need; -1 without anybody."""
     is_low_provisional: bool = False
-    """Whether that stands in for observers of which somebody has not heard since a restart."""
+    """Whether that stands in for observers that a relay has not seen since its restart."""
 
 
 def tree_view(core: CoreState) -> TreeView:

@@ -104,7 +104,7 @@ class Leader:
     held: HeldFetches = field(default_factory=HeldFetches)
     check_quorum_deadline_ms: int = NEVER_MS
     contacted: set[NodeId] = field(default_factory=set)
-    """Voters heard of since the check-quorum timer was last reset. Only ever asked for members."""
+    """Voters that fetched since the check-quorum timer was last reset. Only tested with ``in``."""
     upkeep_due_ms: int = NEVER_MS
     uncommitted: deque[tuple[int, int]] = field(default_factory=deque)
     """(end offset, bytes) of own appends above the high watermark."""
@@ -146,7 +146,7 @@ class Follower:
     registration: PeerRequest = field(init=False)
     """The request for a change of the own voter entry; due at 0 while there is nothing to ask."""
     advertised_versions: tuple[VersionRange, ...] = ()
-    """What this leader has heard that this release can run with; empty before it has."""
+    """The versions that this leader was last sent; empty before that."""
 
     def __post_init__(self) -> None:
         self.registration = PeerRequest(self.leader_id, Purpose.SELF_REGISTRATION)

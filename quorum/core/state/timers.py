@@ -85,7 +85,9 @@ class Timer(Enum):
         "a leader looks after silent replicas, the log start and its self registration",
     )
     BEGIN_QUORUM = TimerKind(
-        "begin quorum", "half of `fetch_timeout_ms`", "a silent voter is told who leads"
+        "begin quorum",
+        "half of `fetch_timeout_ms`",
+        "the leader announces itself to a silent voter",
     )
     HELD_FETCH = TimerKind(
         "held fetch", "the Fetch's own, at most `fetch_max_wait_ms`", "it is answered empty-handed"

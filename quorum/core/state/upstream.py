@@ -1,8 +1,8 @@
 """Whom an observer fetches from: relays as long as one answers, the leader when none does.
 
 Plain data and the rules for one change at a time. ``fetching`` asks who is next, and every end of
-a Fetch or FetchSnapshot is told here. Voters have no relays: what they acknowledge counts only with
-the leader.
+a Fetch or FetchSnapshot is noted here. Voters have no relays: their acknowledgements count only
+with the leader.
 
 Invariants:
     1. ``path`` and ``confirmed_ms`` come from one useful answer of ``epoch``.
@@ -73,9 +73,10 @@ class Upstream:
         return (self.current, *(each for each in self.relays if each != self.current))
 
     def failed(self, peer: NodeId, now_ms: int, config: QuorumConfig, rng: random.Random) -> None:
-        """No useful answer. The first time in a row the patience with relays begins to run out.
+        """No useful answer. The first failure in a row starts the wait before the leader is asked.
 
-        The random part keeps a thousand observers of one dead relay from the leader's door.
+        That time has a random part, so a thousand observers of one dead relay do not ask the
+        leader at the same moment.
         """
         if peer not in self._known:
             return
