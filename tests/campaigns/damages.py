@@ -22,8 +22,8 @@ from quorate.client.client import Client
 from quorate.client.queries import LINEARIZABLE
 from quorate.demo.local_cluster import ClusterError, LocalNode
 from quorum.v1 import commands_pb2 as wire
-from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, files_of, write
-from tests.campaigns.harm_judge import Outcome, Start, evaluated, images_differ, lost_writes
+from tests.campaigns.damage_check import Outcome, Start, evaluated, images_differ, lost_writes
+from tests.campaigns.file_damage import MANNERS, TOGETHER, Damage, Damager, files_of, write
 from tests.campaigns.report import Report, Say
 from tests.integration.processes import Processes
 
@@ -142,7 +142,7 @@ class DamagesCampaign:
         )
         for node, outcome in zip(victims, outcomes, strict=True):
             tally.counts[manner, route] += 1
-            tally.kinds.update(harm.kind for harm in faults[node.id])
+            tally.kinds.update(damage.kind for damage in faults[node.id])
             if outcome is not None:
                 tally.outcomes[manner, outcome] += 1
         await self._come_level(client, victims, "; ".join(labels.values()))
@@ -171,13 +171,13 @@ class DamagesCampaign:
             self._problems.append(f"running node {node.id} ended with {code}: {node.log_tail(5)}")
 
     async def _restart(
-        self, node: LocalNode, faults: list[Harm], label: str, logged: int, route: str,
+        self, node: LocalNode, faults: list[Damage], label: str, logged: int, route: str,
         epoch: float | None,
     ) -> Outcome | None:  # fmt: skip
         """Start until it is ready; what the damage came to."""
         first: Outcome | None = None
         for _ in range(STARTS_MAX):
-            found = {harm.path: _content(harm.path) for harm in faults}
+            found = {damage.path: _content(damage.path) for damage in faults}
             begins = node.log_path.stat().st_size
             self._cluster.start(node)
             self._tally.restarts += 1
@@ -185,7 +185,7 @@ class DamagesCampaign:
             last_lines = _log_from(node, begins)
             start = Start(
                 lines=_log_from(node, logged), last_lines=last_lines, exit_code=code, found=found,
-                left={harm.path: _content(harm.path) for harm in faults},
+                left={damage.path: _content(damage.path) for damage in faults},
                 was_clean=route == "stopped",
             )  # fmt: skip
             if code is None:
@@ -198,11 +198,11 @@ class DamagesCampaign:
             if code is None:
                 return first
             text = "\n".join(last_lines)
-            for harm in faults:
-                if harm.path.name in text:
+            for damage in faults:
+                if damage.path.name in text:
                     # As docs/operations/recover.md says: the operator puts back what is damaged.
-                    write(harm.path, harm.before)
-            faults = [harm for harm in faults if harm.path.name not in text]
+                    write(damage.path, damage.before)
+            faults = [damage for damage in faults if damage.path.name not in text]
         self._problems.append(f"{label}: does not start again:\n{node.log_tail(6)}")
         return first
 

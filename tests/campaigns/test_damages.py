@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.campaigns.damage_check import Outcome, Start, evaluated
 from tests.campaigns.damages import NODES_OF, SETTINGS, DamagesCampaign
-from tests.campaigns.file_harm import MANNERS, TOGETHER, Damager, Harm, write
+from tests.campaigns.file_damage import MANNERS, TOGETHER, Damage, Damager, write
 from tests.campaigns.forked import ForkedProcesses
-from tests.campaigns.harm_judge import Outcome, Start, evaluated
 from tests.campaigns.report import Report
 from tests.integration.processes import Processes
 
@@ -30,11 +30,11 @@ CHECKPOINT = Path("d/00000000000000000009-0000000001.checkpoint")
 STATE = Path("d/quorum-state")
 
 
-def start(harm: Harm, **given: object) -> Start:
+def start(damage: Damage, **given: object) -> Start:
     """A node that is ready although the damage lies there, and says nothing."""
     plain = Start(
-        lines=(), last_lines=(), exit_code=None, found={harm.path: harm.after},
-        left={harm.path: harm.after}, was_clean=True,
+        lines=(), last_lines=(), exit_code=None, found={damage.path: damage.after},
+        left={damage.path: damage.after}, was_clean=True,
     )  # fmt: skip
     return replace(plain, **given)  # type: ignore[arg-type]
 
@@ -48,58 +48,58 @@ def repaired(name: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("harm", "given", "outcome", "words"),
+    ("damage", "given", "outcome", "words"),
     [
-        (Harm(MARK, "zero", b"m", b"\0"), repaired(MARK.name), Outcome.REPORTED, ""),
-        (Harm(MARK, "zero", b"m", b"\0"), {"left": {MARK: b"m"}}, None, "without a word"),
+        (Damage(MARK, "zero", b"m", b"\0"), repaired(MARK.name), Outcome.REPORTED, ""),
+        (Damage(MARK, "zero", b"m", b"\0"), {"left": {MARK: b"m"}}, None, "without a word"),
         (
-            Harm(MARK, "zero", b"m", b"\0"),
+            Damage(MARK, "zero", b"m", b"\0"),
             {**repaired(MARK.name), "repaired_count": 0.0},
             None,
             "0 repairs are counted, 1 are logged",
         ),
-        (Harm(SEGMENT, "flip", b"ab", b"ac"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
+        (Damage(SEGMENT, "flip", b"ab", b"ac"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
         (
-            Harm(SEGMENT, "truncate", b"ab", b"a"),
+            Damage(SEGMENT, "truncate", b"ab", b"a"),
             {"left": {SEGMENT: b"abc"}, "was_clean": False},
-            Outcome.NO_HARM,
+            Outcome.NO_EFFECT,
             "",
         ),
-        (Harm(SEGMENT, "truncate", b"ab", b"a"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
+        (Damage(SEGMENT, "truncate", b"ab", b"a"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
         (
-            Harm(SEGMENT, "zero", b"ab", b"\0\0"),
+            Damage(SEGMENT, "zero", b"ab", b"\0\0"),
             {"left": {SEGMENT: b"ab"}, "lines": (f"event=log_damaged error={SEGMENT.name}",)},
             Outcome.REPORTED,
             "",
         ),
-        (Harm(CHECKPOINT, "delete", b"c", None), {}, Outcome.NO_HARM, ""),
-        (Harm(CHECKPOINT, "flip", b"c", b"d"), {"left": {CHECKPOINT: b"c"}}, None, "whole again"),
-        (Harm(STATE, "foreign", b"c", b"d"), {"left": {STATE: b"c"}}, None, "believed"),
+        (Damage(CHECKPOINT, "delete", b"c", None), {}, Outcome.NO_EFFECT, ""),
+        (Damage(CHECKPOINT, "flip", b"c", b"d"), {"left": {CHECKPOINT: b"c"}}, None, "whole again"),
+        (Damage(STATE, "foreign", b"c", b"d"), {"left": {STATE: b"c"}}, None, "believed"),
         (
-            Harm(STATE, "zero", b"c", b"\0"),
+            Damage(STATE, "zero", b"c", b"\0"),
             {"exit_code": 8, "last_lines": ("quorum-state: checksum",)},
             Outcome.REFUSED,
             "",
         ),
         (
-            Harm(STATE, "zero", b"c", b"\0"),
+            Damage(STATE, "zero", b"c", b"\0"),
             {"exit_code": 1, "last_lines": ("quorum-state: checksum",)},
             None,
             "ended with 1",
         ),
-        (Harm(STATE, "zero", b"c", b"\0"), {"exit_code": 8}, None, "names no damaged file"),
+        (Damage(STATE, "zero", b"c", b"\0"), {"exit_code": 8}, None, "names no damaged file"),
         (
-            Harm(STATE, "zero", b"c", b"\0"),
+            Damage(STATE, "zero", b"c", b"\0"),
             {"exit_code": 8, "last_lines": ("Traceback quorum-state",)},
             None,
             "traceback",
         ),
     ],
 )
-def test_the_judge_tells_silence_from_a_report(
-    harm: Harm, given: dict[str, object], outcome: Outcome | None, words: str
+def test_silence_and_a_report_get_different_results(
+    damage: Damage, given: dict[str, object], outcome: Outcome | None, words: str
 ) -> None:
-    found, wrong = evaluated([harm], start(harm, **given))
+    found, wrong = evaluated([damage], start(damage, **given))
     if words:
         assert any(words in each for each in wrong), wrong
     else:
@@ -119,9 +119,9 @@ def test_every_manner_changes_a_file(tmp_path: Path) -> None:
                 write(folder / "__cluster_metadata-0" / name, f"{number} {name} content".encode())
         faults = Damager(folders[0], folders[1:], random.Random(seed)).some(manner)
         assert faults
-        for harm in faults:
-            assert harm.before != harm.after, str(harm)
-            assert (harm.path.read_bytes() if harm.path.exists() else None) == harm.after
+        for damage in faults:
+            assert damage.before != damage.after, str(damage)
+            assert (damage.path.read_bytes() if damage.path.exists() else None) == damage.after
         done[manner] += 1
     assert done.keys() == {*MANNERS, *TOGETHER}
 

@@ -112,7 +112,7 @@ def test_images_are_compared_with_one_another_and_with_the_old_one() -> None:
     assert "the image was" in differences(SEEN, both, same_image=True)[0]
 
 
-def test_every_batch_has_an_author_who_knows_of_it() -> None:
+def test_every_batch_in_the_log_belongs_to_a_known_call() -> None:
     log = {5: Batch(frozenset({PRINCIPAL}), b"x1001y"), 6: Batch(frozenset(), b"own")}
     assert unexplained(log, {5: "1001"}, frozenset(), unknown=0) == []
     assert "nobody acknowledged" in unexplained(log, {}, frozenset(), unknown=0)[0]

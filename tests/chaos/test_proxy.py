@@ -92,7 +92,7 @@ async def nothing_from(awaitable: Awaitable[bytes]) -> None:
             await awaitable
 
 
-def test_what_is_said_is_carried() -> None:
+def test_the_proxy_forwards_bytes_both_ways() -> None:
     async def body(made: Ends) -> None:
         reader, writer = await made.connect()
         writer.write(b"hello")

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.campaigns import damages, harm_judge, honest, observation, sending
+from tests.campaigns import damage_check, damages, honest, observation, sending
+from tests.campaigns.damage_check import Outcome, Start, evaluated
 from tests.campaigns.damages import WHOLE_MIN, Tally
-from tests.campaigns.file_harm import MANNERS, TOGETHER, Harm
-from tests.campaigns.harm_judge import Outcome, Start, evaluated
+from tests.campaigns.file_damage import MANNERS, TOGETHER, Damage
 from tests.campaigns.honest import PRINCIPAL, Batch
 from tests.campaigns.observation import NodeState, Observation
 from tests.campaigns.report import Report
@@ -81,33 +81,33 @@ CALLS = Bars(
 )
 
 
-def _damaged(harm: Harm, **given: Any) -> Passes:
+def _damaged(damage: Damage, **given: Any) -> Passes:
     """A node that is ready, the damage where it was, and no word of it, but for ``given``."""
     plain = Start(
-        lines=(), last_lines=(), exit_code=None, found={harm.path: harm.after},
-        left={harm.path: harm.after}, was_clean=True,
+        lines=(), last_lines=(), exit_code=None, found={damage.path: damage.after},
+        left={damage.path: damage.after}, was_clean=True,
     )  # fmt: skip
-    return lambda: not evaluated([harm], replace(plain, **given))[1]
+    return lambda: not evaluated([damage], replace(plain, **given))[1]
 
 
 def _reported(line: str, **given: Any) -> dict[str, Any]:
     return {"lines": (line,), "last_lines": (line,), **given}
 
 
-def _refused(harm: Harm, code: int, line: str) -> Passes:
-    return _damaged(harm, exit_code=code, last_lines=(line,))
+def _refused(damage: Damage, code: int, line: str) -> Passes:
+    return _damaged(damage, exit_code=code, last_lines=(line,))
 
 
-_ZEROED = Harm(_MARK, "zero", b"m", b"\0")
-_FLIPPED = Harm(_SEGMENT, "flip", b"ab", b"ac")
-_CUT = Harm(_SEGMENT, "truncate", b"ab", b"a")
-_CORRUPT = Harm(_CHECKPOINT, "flip", b"c", b"d")
-_EPOCHS_CUT = Harm(_EPOCHS, "flip", b"c", b"d")
-_STRANGE = Harm(_STATE_FILE, "zero", b"c", b"\0")
-_MADE_UP = Harm(_DIGEST, "copy", None, b"d")
-_TAKEN = Harm(_DIGEST, "zero", b"c", b"d")
+_ZEROED = Damage(_MARK, "zero", b"m", b"\0")
+_FLIPPED = Damage(_SEGMENT, "flip", b"ab", b"ac")
+_CUT = Damage(_SEGMENT, "truncate", b"ab", b"a")
+_CORRUPT = Damage(_CHECKPOINT, "flip", b"c", b"d")
+_EPOCHS_CUT = Damage(_EPOCHS, "flip", b"c", b"d")
+_STRANGE = Damage(_STATE_FILE, "zero", b"c", b"\0")
+_MADE_UP = Damage(_DIGEST, "copy", None, b"d")
+_TAKEN = Damage(_DIGEST, "zero", b"c", b"d")
 _REPAIRED = f"event=side_file_repaired file={_MARK.name}"
-_FORGED = Harm(_IDENTITY, "foreign", b"c", b"d")
+_FORGED = Damage(_IDENTITY, "foreign", b"c", b"d")
 
 
 def _enough(total: int = WHOLE_MIN, *, missing: int = 0, without: object = None) -> Passes:
@@ -122,11 +122,11 @@ def _enough(total: int = WHOLE_MIN, *, missing: int = 0, without: object = None)
 
 
 def _serves(value: str | None) -> Passes:
-    return lambda: not harm_judge.lost_writes({"a": "v1"}, {"a": value})
+    return lambda: not damage_check.lost_writes({"a": "v1"}, {"a": value})
 
 
 def _levels(seen: dict[int, tuple[int, bytes]]) -> Passes:
-    return lambda: not harm_judge.images_differ(seen)
+    return lambda: not damage_check.images_differ(seen)
 
 
 DAMAGES = Bars(
@@ -134,13 +134,13 @@ DAMAGES = Bars(
     (
         Report.exit_code,
         damages.shortfalls,
-        harm_judge.lost_writes,
-        harm_judge.images_differ,
-        harm_judge.evaluated,
-        harm_judge.refusal,
-        harm_judge.reports,
-        harm_judge._is_reported,
-        harm_judge._unreported,
+        damage_check.lost_writes,
+        damage_check.images_differ,
+        damage_check.evaluated,
+        damage_check.refusal,
+        damage_check.reports,
+        damage_check._is_reported,
+        damage_check._unreported,
     ),
     {
         "nothing wrong": _run(),
@@ -154,12 +154,12 @@ DAMAGES = Bars(
         ),
         "a mark that was written once more before": _damaged(_ZEROED, found={_MARK: b"m"}),
         "a mark that was written anew before": _damaged(_ZEROED, found={_MARK: b"n"}),
-        "a mark that is the same": _damaged(Harm(_MARK, "swap", b"m", b"m")),
+        "a mark that is the same": _damaged(Damage(_MARK, "swap", b"m", b"m")),
         "a mark that is the other one": _damaged(
-            Harm(_MARK, "swap", b"m", b"n", is_other_mark=True)
+            Damage(_MARK, "swap", b"m", b"n", is_other_mark=True)
         ),
         "a comment of an identity": _damaged(
-            Harm(_IDENTITY, "flip", b"#a\nnode.id=1", b"#b\nnode.id=1")
+            Damage(_IDENTITY, "flip", b"#a\nnode.id=1", b"#b\nnode.id=1")
         ),
         "a segment set aside": _damaged(
             _FLIPPED, **_reported("event=log_damaged", left={_SEGMENT: b"ab"})
@@ -209,7 +209,7 @@ DAMAGES = Bars(
             _FLIPPED, left={_SEGMENT: b"ab"}, was_clean=False
         ),
         "a lost segment whole again": _damaged(
-            Harm(_SEGMENT, "delete", b"ab", None), left={_SEGMENT: b"ab"}, was_clean=False
+            Damage(_SEGMENT, "delete", b"ab", None), left={_SEGMENT: b"ab"}, was_clean=False
         ),
         "a segment, and another thing reported": _damaged(
             _FLIPPED, **_reported("event=checkpoint_quarantined", left={_SEGMENT: b"ab"})
@@ -229,17 +229,17 @@ DAMAGES = Bars(
             _TAKEN, left={_DIGEST: b"c"}, epochs_changed=True
         ),
         "a checkpoint made up": _damaged(
-            Harm(_CHECKPOINT, "copy", None, b"d"), left={_CHECKPOINT: b"c"}
+            Damage(_CHECKPOINT, "copy", None, b"d"), left={_CHECKPOINT: b"c"}
         ),
         "an election state believed": _damaged(_STRANGE),
-        "an identity believed": _damaged(Harm(_IDENTITY, "flip", b"node.id=1", b"node.id=3")),
+        "an identity believed": _damaged(Damage(_IDENTITY, "flip", b"node.id=1", b"node.id=3")),
         "refused with another code": _refused(_STRANGE, 1, _STATE_FILE.name),
         "damage as a mistake": _refused(_STRANGE, 2, _STATE_FILE.name),
         "another's election state as a mistake": _refused(
-            Harm(_STATE_FILE, "foreign", b"c", b"d"), 2, _STATE_FILE.name
+            Damage(_STATE_FILE, "foreign", b"c", b"d"), 2, _STATE_FILE.name
         ),
         "a damaged identity as a mistake": _refused(
-            Harm(_IDENTITY, "zero", b"c", b"d"), 2, _IDENTITY.name
+            Damage(_IDENTITY, "zero", b"c", b"d"), 2, _IDENTITY.name
         ),
         "refused without a name": _refused(_STRANGE, 8, "damaged"),
         "refused with a traceback": _refused(_STRANGE, 8, f"Traceback {_STATE_FILE.name}"),

@@ -87,7 +87,7 @@ def test_the_page_after_a_run_is_that_of_the_record(
     assert pages == [tables.kill_nine(load(path))]
 
 
-def test_the_page_says_what_was_not_run_and_what_failed() -> None:
+def test_the_page_lists_skipped_and_failed_lanes() -> None:
     assert tables.calm({}) == "Not run yet: `python -m bench.calm --minutes 60`"
     failed = replace(ENTRY, exit_code=1, figures={"elections": 2, "minutes": 1.0})
     assert "**This run failed** (exit code 1)" in tables.calm({"calm": failed})
@@ -97,7 +97,7 @@ def test_the_page_says_what_was_not_run_and_what_failed() -> None:
     assert rows.count("not run") == len(LANES) - 1
 
 
-def test_what_happened_is_told_apart_from_what_was_done() -> None:
+def test_results_and_actions_are_shown_separately() -> None:
     counts = {"events": 900, "acknowledged": 5, "reads": 4, "crash": 2, "corruption": 3}
     figures = {
         "seeds": 7, "failed_seeds": [4], "events_per_cpu_second": 10_000, "simulated_seconds": 9,

@@ -207,7 +207,7 @@ def test_every_disk_is_full(filling: Processes) -> None:
 
 
 @pytest.mark.long
-def test_little_space_left_is_said_before_it_is_too_late(tmp_path: Path) -> None:
+def test_low_disk_space_is_reported_before_the_disk_is_full(tmp_path: Path) -> None:
     with running(tmp_path, voters=1) as cluster:
         (node,) = cluster.voters
         write_configs(cluster, ["1"])

@@ -49,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 
 @pytest.fixture(autouse=True)
-def unharmed(cluster: Processes) -> Iterator[None]:
+def undisturbed(cluster: Processes) -> Iterator[None]:
     """Whatever a test sends: the same processes serve on, with nothing unexpected in a log."""
     pids = {node.id: node.process.pid for node in cluster.voters if node.process}
     yield
@@ -191,7 +191,7 @@ def reply_to(noise: bytes, port: int) -> bytes:
     return reply
 
 
-def test_more_idle_connections_than_anybody_needs(cluster: Processes) -> None:
+def test_excess_idle_connections_do_not_stop_service(cluster: Processes) -> None:
     (node, *_) = cluster.voters
     taken = []
     try:

@@ -148,7 +148,7 @@ def test_features(node: Node) -> None:
     assert "metadata.version" in err
 
 
-def test_a_topics_life(node: Node, broker: None) -> None:
+def test_a_topic_is_created_changed_and_deleted(node: Node, broker: None) -> None:
     del broker
     dry = node.ask(
         "topic", "create", "t", "--partitions", "2", "--replication-factor", "1", "--dry-run"
@@ -195,7 +195,7 @@ def test_probes_and_metrics(node: Node) -> None:
     assert {name for name in named if not name.endswith("_created")} <= set(CATALOG)
 
 
-def test_the_log_says_who_and_why(node: Node) -> None:
+def test_the_audit_log_has_principal_and_reason(node: Node) -> None:
     """What a command was given for can be read from the files of a running node."""
     node.ask("config", "set", "broker", "", "log.retention.ms=9", "--reason", "test")
     folder = Path(node.ask("config", "show")["rows"][1]["value"])

@@ -39,7 +39,7 @@ def epochs(cluster: Processes) -> dict[int, float | None]:
 
 
 @pytest.mark.parametrize("whose", ["follower", "leader"])
-def test_a_copy_of_a_running_voter_is_nobody(tmp_path: Path, whose: str) -> None:
+def test_peers_refuse_a_copy_of_a_running_voter(tmp_path: Path, whose: str) -> None:
     """Refused by every other voter, named and counted. Epoch, leader and writes stay as they are.
 
     A leader has nothing to say to followers that fetch, so its own streams are silent: they do

@@ -104,9 +104,7 @@ def _number(process: psutil.Process) -> str:
 
 
 @pytest.mark.long
-def test_a_step_that_fails_says_which_and_why_and_leaves_nothing_running(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_failed_step_is_reported_and_leaves_no_process(folder: Path, tmp_path: Path) -> None:
     """Goal: a failed demo can be understood and repeated. Method: a folder without a log."""
     (tmp_path / "no log").mkdir()
     demo = start(folder, "--input", str(tmp_path / "no log"))

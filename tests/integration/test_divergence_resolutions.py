@@ -85,7 +85,7 @@ def test_a_follower_with_another_history(tmp_path: Path) -> None:
         assert len({digest for end, digest in ends if end == shortest}) == 1
 
 
-def test_a_leader_whose_disk_rots_while_it_runs(tmp_path: Path) -> None:
+def test_a_leader_whose_disk_becomes_corrupt_while_it_runs(tmp_path: Path) -> None:
     """A divergence makes it read its files: it resigns and stops, the others have everything."""
     with running(tmp_path, settings=SETTINGS) as cluster:
         write_configs(cluster, ["1"])

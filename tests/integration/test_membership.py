@@ -182,7 +182,7 @@ def test_a_voter_moves_to_another_address(cluster: Processes) -> None:
     write_configs(cluster, ["3"])
 
 
-def test_nobody_knows_without_a_leader(cluster: Processes) -> None:
+def test_without_a_leader_the_answer_is_unknown(cluster: Processes) -> None:
     leader = cluster.leader()
     others = [node for node in cluster.voters if node is not leader]
     cluster.kill_together([leader, others[0]])

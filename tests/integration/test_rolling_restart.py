@@ -48,7 +48,7 @@ class RollingRestart(Campaign):
         await asyncio.to_thread(cluster.wait_ready, [node])
 
 
-def test_a_rolling_restart_loses_nothing_and_keeps_nobody_waiting(
+def test_a_rolling_restart_loses_no_write_and_delays_no_client(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     with (

@@ -62,7 +62,7 @@ def test_a_corrupt_segment_is_found_and_fetched_anew(tmp_path: Path) -> None:
         assert config_value(cluster) == "2"
 
 
-def test_a_lone_voter_says_so_and_goes_on(tmp_path: Path) -> None:
+def test_a_lone_voter_reports_damage_and_continues(tmp_path: Path) -> None:
     with running(tmp_path, voters=1, settings=SETTINGS) as cluster:
         write_configs(cluster, ["1"])
         write_many(cluster, 200)

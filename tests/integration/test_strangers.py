@@ -102,7 +102,7 @@ def test_a_stranger_on_the_dead_leaders_port(
     assert config_value(cluster) == "3000"
 
 
-def test_a_frozen_leader_keeps_nobody_waiting(cluster: Processes, queue: RunQueue) -> None:
+def test_a_paused_leader_does_not_delay_other_clients(cluster: Processes, queue: RunQueue) -> None:
     """SIGSTOP: its port still takes connections, its streams stay open and say nothing."""
     leader = cluster.leader()
 

@@ -84,7 +84,7 @@ def end_of(cluster: Processes, node: LocalNode) -> int:
     return int(end)
 
 
-def test_a_watch_is_told_what_an_install_took_away(cluster: Processes) -> None:
+def test_a_watch_reports_keys_that_a_snapshot_install_removed(cluster: Processes) -> None:
     """Refused with the readable range, under the open stream and on a resume; then begun again."""
     node = a_follower(cluster)
     watcher = Watcher(node)

@@ -47,7 +47,7 @@ def test_how_often_a_write_may_be_there(outcome: Outcome, times: int, words: str
     assert all(words in each for each in found)
 
 
-def test_a_write_that_nobody_made() -> None:
+def test_a_write_without_a_client_call_is_found() -> None:
     (found,) = write_violations(ledger(), {KEYS[0]: 1}, where="the log")
     assert "nobody wrote it" in found
 

@@ -28,7 +28,7 @@ def passes(age_ms: int, end_offset: int) -> bool:
 @pytest.mark.parametrize(
     ("age_ms", "least"), [(0, 7), (100, 7), (4_000, 7), (9_200, 5), (9_999, 0)]
 )
-def test_what_a_replica_may_say(age_ms: int, least: int) -> None:
+def test_the_reported_age_must_not_be_too_low(age_ms: int, least: int) -> None:
     """Whatever its end, from the last one on that was acknowledged for certain before then."""
     assert [each for each in range(10) if passes(age_ms, each)] == list(range(least, 10))
 
@@ -39,7 +39,7 @@ def test_a_replica_that_claims_too_much_is_found(age_ms: int, end_offset: int) -
         check(age_ms=age_ms, end_offset=end_offset)
 
 
-def test_a_replica_that_cannot_say_is_left_alone() -> None:
+def test_a_replica_that_reports_no_age_is_not_checked() -> None:
     """Although much was acknowledged; the same end with an age is not."""
     ages = Ages()
     ages.acknowledged(1_000_000, 5)

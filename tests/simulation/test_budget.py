@@ -41,7 +41,7 @@ def test_a_minority_of_the_voters_and_any_observer() -> None:
     assert budget.allows(members[11])
 
 
-def test_a_disk_of_another_identity_does_not_stand_in_for_the_voter() -> None:
+def test_a_disk_of_another_identity_does_not_count_for_the_voter() -> None:
     cluster = _cluster(3)
     member = cluster.members[2]
     key = member.key

@@ -19,7 +19,7 @@ def test_copies_run_and_are_refused() -> None:
     assert outcome.counts.copies_refused > 0
 
 
-def test_a_copy_that_is_heard_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_a_peer_accepts_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Break the rule of the transport: whoever comes last speaks for the replica."""
 
     def nobody(self: PeerSessions, peer_session: PeerSession) -> None:

@@ -43,7 +43,7 @@ def test_minima_are_scaled_by_seeds_and_by_events(seeds: int, events: int, times
         (Options(observers=(0,)), 1_000),
     ],
 )
-def test_where_they_say_nothing_only_the_length_of_storms_is_asked_for(
+def test_without_minima_only_the_length_of_fault_phases_is_checked(
     options: Options, seeds: int
 ) -> None:
     assert why_not_enforced(options, seeds)

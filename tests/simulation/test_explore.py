@@ -56,7 +56,7 @@ def test_the_same_model_has_the_same_states_every_time() -> None:
     assert (first.states, first.transitions) == (second.states, second.transitions)
 
 
-def test_a_fingerprint_tells_contents_and_not_objects() -> None:
+def test_a_fingerprint_depends_on_content_and_not_on_identity() -> None:
     one, other = [1, {"a": (2, b"x")}], [1, {"a": (2, b"x")}]
     assert fingerprint(one) == fingerprint(other)
     assert fingerprint(one) != fingerprint([1, {"a": (2, b"y")}])
@@ -221,7 +221,7 @@ def test_a_model_holds_to_the_end(name: str) -> None:
 
 
 @pytest.mark.long
-def test_a_refused_candidate_does_not_stand_beyond_the_last_epoch() -> None:
+def test_a_refused_candidate_does_not_campaign_beyond_the_last_epoch() -> None:
     """A voter that was removed is refused again and again; a model without a bound has no end."""
     model = replace(MODELS["checkpoint"], epochs=3, records=0, stale=0)
     report = _clean(explore(model, states_max=50_000))

@@ -54,7 +54,7 @@ def test_the_types_that_are_looked_at_are_those_that_are_asked_for(
     assert not declared or named <= declared
 
 
-def test_who_asks_for_types_is_told_of_these_and_who_does_not_of_all() -> None:
+def test_an_invariant_with_message_types_is_called_for_these_only() -> None:
     everything, fetches = Everything(RunObserver()), Fetches(RunObserver())
     hooks = listeners_of([everything, fetches, Nothing(RunObserver())]).on_sent
     assert set(hooks) == set(get_args(Message))
@@ -67,7 +67,7 @@ def test_every_hook_of_an_invariant_has_its_list_and_the_other_way_round() -> No
     assert hooks == {each.name for each in fields(Listeners)}
 
 
-def test_each_invariant_is_told_of_what_it_overrides_in_the_order_of_the_table() -> None:
+def test_each_overridden_hook_is_called_in_the_order_of_the_table() -> None:
     invariants = [kind(RunObserver()) for kind in ALL]
     hooks = listeners_of(invariants)
     for hook in HOOKS_OF_ONE_LIST:

@@ -386,7 +386,7 @@ def test_a_intact_cluster_passes() -> None:
         run_observer.read_confirmed(1, begun, 0)
 
 
-def test_a_checkpoint_that_has_rotted_is_compared_with_no_other() -> None:
+def test_a_corrupt_checkpoint_is_not_compared() -> None:
     """The same two files pass where the harness knows that bits have flipped in them."""
     two_checkpoints(Stage(), is_corrupt=True)
     with pytest.raises(Violation, match="equal-checkpoints"):

@@ -71,7 +71,7 @@ def test_no_more_than_a_minority_of_the_voters_is_left_out(voters: int, most: in
         assert can_spare(cluster, order[:count]) == (count <= most)
 
 
-def test_a_set_counts_only_for_those_who_go_by_it() -> None:
+def test_a_voter_set_counts_only_for_nodes_that_use_it() -> None:
     """Goal: two voters become three. Method: stop while the leader's follower has the record.
 
     By the old set one of two is no majority; by the new one two of three are, if the one that has
@@ -104,7 +104,7 @@ def _voters_of(member: Member) -> int:
     return len(member.replica.node.voters)
 
 
-def test_who_was_down_stays_down_and_who_is_left_out_reaches_nobody() -> None:
+def test_nodes_left_out_stay_down_or_cut_off() -> None:
     cluster = _healthy(5, observers=1)
     leader = _leader(cluster)
     gone = next(each for each in cluster.members.values() if each is not leader)
@@ -149,7 +149,7 @@ def test_a_change_of_the_leader_in_a_healed_cluster_is_noticed(
         HealingPhase(cluster, list(cluster.members.values())).run()
 
 
-def test_survivors_that_elect_nobody_are_noticed() -> None:
+def test_survivors_that_elect_no_leader_are_a_failure() -> None:
     """Method: two of three are down, and the third has as long as is allowed, not longer."""
     cluster = _healthy(3)
     last, *away = cluster.members.values()

@@ -102,7 +102,7 @@ def test_nothing_is_found_where_nothing_is_broken() -> None:
     assert hunt(INTACT, range(1, 2)) is None
 
 
-def test_the_command_says_what_it_did_not_find(
+def test_the_command_lists_bugs_that_it_did_not_find(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bug that nothing notices makes the command fail, and is named."""

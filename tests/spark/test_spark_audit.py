@@ -182,7 +182,9 @@ def test_the_leadership_timeline_equals_replay(log: AuditLog, exported: AuditTab
 
 
 @pytest.mark.long
-def test_config_changes_say_who_and_from_what_to_what(log: AuditLog, exported: AuditTables) -> None:
+def test_config_changes_have_principal_old_and_new_value(
+    log: AuditLog, exported: AuditTables
+) -> None:
     values: dict[tuple[str, ...], str | None] = {}
     rows = as_dicts(config_changes(exported))
     assert len(rows) > 5

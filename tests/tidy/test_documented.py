@@ -24,7 +24,7 @@ def series(name: str) -> str:
     return base if base in CATALOG and CATALOG[base].kind is Kind.HISTOGRAM else name
 
 
-def test_every_setting_is_read_by_somebody() -> None:
+def test_every_setting_is_read_somewhere() -> None:
     """A key that nothing looks at promises what nobody keeps."""
     sources = "\n".join(
         path.read_text(encoding="utf-8")

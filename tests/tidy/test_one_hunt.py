@@ -67,7 +67,7 @@ def test_what_was_published_since_the_recorded_run_is_counted() -> None:
     assert zoo_table.published_since(entry, moved) == sorted([rows[0].name, rows[2].name])
 
 
-def test_a_run_that_failed_says_what_it_missed() -> None:
+def test_a_failed_run_lists_what_it_missed() -> None:
     missed = {"name": "unseen", "seed": -1, "caught_by": "", "is_expected": False}
     entry = replace(ENTRY, exit_code=1, figures={"rows": [missed]})
     text = zoo_table.zoo({"zoo": entry})

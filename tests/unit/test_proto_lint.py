@@ -121,7 +121,7 @@ def test_the_error_codes_are_those_of_the_code() -> None:
     }
 
 
-def test_stubs_hold_what_the_proto_files_say(tmp_path: Path) -> None:
+def test_stubs_match_the_proto_files(tmp_path: Path) -> None:
     """Compile again with whatever compiler is here and compare the descriptors."""
     protoc = pytest.importorskip("grpc_tools.protoc")
     bundled = Path(sys.modules["grpc_tools"].__file__ or "").parent / "_proto"

@@ -338,7 +338,7 @@ def quorate(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output + (repr(result.exception) if result.exception else "")
 
 
-def test_a_dry_run_says_what_would_change_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_lists_changes_and_writes_nothing(tmp_path: Path) -> None:
     folder = trimmed(tmp_path / "n").path
     before = files(folder)
     status, printed = quorate("adopt", str(folder), "--dry-run")

@@ -154,7 +154,7 @@ def test_a_crash_at_any_step_leaves_nothing_half(tmp_path: Path, crash_at: Any) 
     assert crashes == 2 * (3 + 2 + 3 + 1)
 
 
-def test_leftovers_are_removed_and_told(world_log: AuditLog, tmp_path: Path) -> None:
+def test_leftovers_are_removed_and_reported(world_log: AuditLog, tmp_path: Path) -> None:
     target = tmp_path / "out"
     export_log(world_log.home, target)
     good = names(target)

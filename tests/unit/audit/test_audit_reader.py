@@ -108,7 +108,7 @@ def test_the_digest_of_a_row_is_that_of_the_log(tmp_path: Path) -> None:
         assert row["digest"] == log.log.digest_at(row["batch_end_offset"]).hex()
 
 
-def test_who_and_why_stand_in_every_row_of_a_command(tmp_path: Path) -> None:
+def test_every_row_of_a_command_has_principal_and_reason(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     small_cluster(log)
     log.commit()
@@ -249,7 +249,7 @@ def test_a_transaction_is_visible_when_it_ends_and_never_when_aborted(tmp_path: 
         assert last_states(stated, "configs", offset) == expected
 
 
-def test_a_checkpoint_stands_for_what_the_log_no_longer_has(tmp_path: Path) -> None:
+def test_a_checkpoint_replaces_trimmed_records(tmp_path: Path) -> None:
     log = AuditLog(tmp_path, segment_bytes=2000)
     log.elect(1)
     world = log.world(3, 50)
@@ -308,7 +308,7 @@ def test_only_what_is_below_the_high_watermark_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("voters", [(1,), (2,), (1, 2, 3)])
-def test_a_foreign_directory_says_how_far_it_is_committed(
+def test_the_committed_end_of_a_foreign_directory_is_read(
     voters: tuple[int, ...], tmp_path: Path
 ) -> None:
     """Without a stored high watermark: all for its sole voter, else up to the checkpoint."""
@@ -385,7 +385,7 @@ def test_an_end_inside_a_batch_leaves_its_changes_out(tmp_path: Path) -> None:
     assert list(read_state(plan, "topics", log.end - 1)) == []
 
 
-def test_nothing_to_read_is_said(tmp_path: Path) -> None:
+def test_an_empty_source_is_reported(tmp_path: Path) -> None:
     with pytest.raises(AuditError, match="neither log segments nor checkpoints"):
         plan_source(tmp_path)
     with pytest.raises(AuditError, match="no such file"):

@@ -28,7 +28,7 @@ def log(tmp_path: Path) -> AuditLog:
     return log
 
 
-def test_export_says_what_it_wrote(
+def test_export_reports_the_written_files(
     log: AuditLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = str(tmp_path / "out")
@@ -101,7 +101,7 @@ def test_no_question_is_answered_from_a_damaged_log(
         assert part in captured.err
 
 
-def test_what_is_missing_is_told_to_quiet_people_too(
+def test_missing_records_are_reported_with_quiet_too(
     log: AuditLog,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -153,7 +153,7 @@ def test_a_node_that_never_rests_is_an_error(
     assert not (tmp_path / "out" / HISTORY).exists()
 
 
-def test_a_task_whose_segment_was_trimmed_says_to_run_again(tmp_path: Path) -> None:
+def test_a_task_whose_segment_was_trimmed_asks_for_another_run(tmp_path: Path) -> None:
     """Goal: the reason, not a missing file. Method: plan, remove a segment as trimming does."""
     log = AuditLog(tmp_path)
     log.elect(1)

@@ -151,7 +151,7 @@ def test_a_position_of_this_log_passes(
         (plan((1, 0)), 60, 2, 59),
     ],
 )
-def test_a_position_of_another_history_is_told_where_it_differs(
+def test_a_diverging_position_is_refused_with_the_divergence_point(
     found: ReadPlan, offset: int, epoch: int, divergent: int
 ) -> None:
     with pytest.raises(LogTruncatedError, match="LOG_TRUNCATED") as caught:
@@ -160,7 +160,7 @@ def test_a_position_of_another_history_is_told_where_it_differs(
 
 
 @pytest.mark.parametrize("offset", [16, 21, 25])
-def test_with_the_epochs_it_has_read_a_stream_is_told_the_very_offset(offset: int) -> None:
+def test_known_epochs_give_a_stream_the_exact_divergence_offset(offset: int) -> None:
     """KIP-279, scenario 1: read e1[0,11) e2[11,...), the log now e1[0,21) e3[21,...)."""
     found = plan((1, 0), (3, 21), end=31)
     with pytest.raises(LogTruncatedError, match="offset is 11 ") as caught:

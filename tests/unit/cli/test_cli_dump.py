@@ -131,7 +131,7 @@ def test_a_flipped_bit_and_a_gap_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "is_found_at"), [(0, 1), (1, 2)])
-def test_a_leader_epoch_that_rotted_is_found(
+def test_a_corrupt_leader_epoch_is_found(
     tmp_path: Path, number: int, is_found_at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No checksum covers it: only the next batch, of an older epoch, shows that it is wrong."""
@@ -257,7 +257,7 @@ def test_a_damaged_checkpoint_is_reported(
     )
 
 
-def test_lines_of_several_files_say_which_they_are_from(
+def test_lines_of_several_files_name_their_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Goal: jsonl tells what json and yaml tell. Method: two files whose offsets are the same."""
@@ -286,7 +286,7 @@ def test_a_directory_of_ours_is_not_read_a_second_time(
     assert dumped(capsys, str(tmp_path))[::2] == (0, "")
 
 
-def test_a_dump_stands_when_its_node_trims_before_the_epochs_are_checked(
+def test_a_dump_succeeds_when_its_node_trims_before_the_epochs_are_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = segment(tmp_path)

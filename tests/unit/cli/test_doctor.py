@@ -63,7 +63,7 @@ def test_files_set_aside_are_shown(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("with_marks", [True, False])
-def test_deep_finds_an_epoch_that_rotted(
+def test_deep_finds_a_corrupt_epoch(
     data_dir: Path, with_marks: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In the last batch of all, where no later one contradicts it, by the stored digest."""

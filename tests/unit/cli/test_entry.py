@@ -63,7 +63,7 @@ def test_a_server_that_is_stopped_while_it_loads_ends_cleanly(module: str, numbe
     assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, "", f"{TOLD}\n")
 
 
-def test_a_server_that_nobody_listens_to_ends_no_differently() -> None:
+def test_a_closed_output_does_not_change_the_exit_code() -> None:
     """Goal: the exit code is the same. Method: a pipe whose reader is gone, and none at all."""
     stop = call("click", (signal.SIGTERM,), "server")
     reader, writer = os.pipe()

@@ -86,7 +86,7 @@ def test_segments_that_are_gone(
     assert found["is_intact"] is False
 
 
-def test_without_marks_it_says_what_else_there_is(
+def test_without_marks_the_available_evidence_is_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, _, error = verified(capsys, tmp_path)

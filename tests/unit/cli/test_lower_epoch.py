@@ -38,7 +38,7 @@ def exhaust(partition: Path, **changes: object) -> None:
     ElectionFile(OsFileSystem(), partition).save(state)
 
 
-def test_it_shows_first_and_changes_only_when_told(
+def test_it_shows_the_change_and_applies_it_only_on_confirmation(
     partition: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Epoch, vote and leader go; the vote floor stays."""

@@ -27,7 +27,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize("arguments", [("-o", "json", "version"), ("version", "-o", "json")])
-def test_shared_options_stand_before_or_after(
+def test_shared_options_may_come_before_or_after_the_command(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:
     status, out, _ = run(capsys, *arguments)
@@ -62,7 +62,7 @@ def leaves() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     return below((), cli)
 
 
-def test_only_who_reaches_a_cluster_takes_the_options_for_it() -> None:
+def test_only_cluster_commands_take_cluster_options() -> None:
     """An option that is parsed and not honoured is a promise that is not kept."""
     found = dict(leaves())
     assert len(found) > 40
@@ -75,7 +75,7 @@ def test_only_who_reaches_a_cluster_takes_the_options_for_it() -> None:
             assert {"-o", "--quiet", "--no-color"} <= options, words
 
 
-def test_an_option_for_a_cluster_that_is_not_reached_is_refused_or_said(
+def test_a_cluster_option_on_a_local_command_is_refused_or_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The environment may name a cluster all the time: nothing is said of it."""

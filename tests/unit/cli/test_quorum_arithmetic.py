@@ -124,7 +124,7 @@ def test_who_is_not_added(voter: Replica, words: str) -> None:
 
 
 @pytest.mark.parametrize("voter", [silent_replicas(2), level(2)])
-def test_nothing_else_is_said_of_who_votes_already(voter: Replica) -> None:
+def test_a_present_voter_gets_no_further_remarks(voter: Replica) -> None:
     """A voter is not among the observers, so its candidate looks like one that never fetched."""
     wounded = status(leader(1), level(2), silent(3))
     assert objections_to_adding(wounded, voter) == ["node 2 is a voter already"]

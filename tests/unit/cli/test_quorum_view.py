@@ -107,7 +107,7 @@ def test_every_observer_is_shown_with_its_way() -> None:
     assert (rows[21]["lag"], rows[20]["subtree"], rows[9]["subtree"]) == (-1, 1, 2)
 
 
-def test_what_a_relay_says_is_needed_is_shown_with_whether_it_will_rise() -> None:
+def test_a_relays_subtree_low_is_shown_with_whether_it_is_provisional() -> None:
     answer = quorum(replica(2, 100))
     answer.observers[0].subtree_low_offset = 7
     answer.observers[0].is_subtree_low_provisional = True
@@ -150,7 +150,7 @@ def test_assignments(text: str, parsed: list[list[int]]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "1:,2", "1;2"])
-def test_what_is_no_assignment(text: str) -> None:
+def test_an_invalid_assignment_is_refused(text: str) -> None:
     with pytest.raises(CliError, match="write it like"):
         parse_assignment(text)
 
@@ -201,7 +201,7 @@ def test_a_pending_change_and_removed_voters_are_shown(
     assert directory in shown
 
 
-def test_a_disqualified_voter_is_marked_and_the_way_back_told(
+def test_a_disqualified_voter_is_marked_with_the_recovery_steps(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its directory id is in the commands, so that they can be copied."""

@@ -22,7 +22,7 @@ SCENARIO = Path(__file__).parents[2] / "scenario" / "testdata" / "restart" / "to
 SHORT = ("--events", "300", "--voters", "3")
 
 
-def test_a_clean_run_says_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_clean_run_reports_its_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "run", "--seeds", "5..7", "--jobs", "1", "-o", "json", *SHORT]) == 0
 
     found = json.loads(capsys.readouterr().out)
@@ -159,7 +159,7 @@ def test_a_scenario_that_differs_fails(tmp_path: Path) -> None:
     assert "differs.scn" in done.output
 
 
-def test_what_is_no_scenario_is_said_in_one_line(
+def test_an_invalid_scenario_file_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The others are run all the same."""

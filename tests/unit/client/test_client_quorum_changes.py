@@ -84,7 +84,7 @@ def test_a_change_waits_for_a_leader() -> None:
     with_client(scenario, leader=None)
 
 
-def test_without_any_leader_nothing_was_done_and_that_is_what_is_said(
+def test_without_any_leader_the_error_says_that_nothing_was_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The time is over in a pause between attempts: one under way would leave it unknown."""
@@ -171,7 +171,7 @@ def test_a_repeat_that_is_refused_for_another_reason_is_refused() -> None:
     with_client(scenario)
 
 
-def test_a_transfer_whose_answer_got_lost_is_seen_by_who_leads() -> None:
+def test_a_transfer_with_a_lost_answer_is_confirmed_by_the_new_leader() -> None:
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         for node in nodes:
             node.voters = tuple(

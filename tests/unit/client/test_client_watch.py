@@ -74,7 +74,7 @@ def test_a_watch_goes_on_where_it_was_over_a_restart():
     asyncio.run(scenario())
 
 
-def test_lost_history_is_said_and_trimmed_history_begins_again():
+def test_lost_history_is_reported_and_trimmed_history_restarts_the_watch():
     async def scenario():
         log, nodes = cluster(1)
         log.epoch = 8

@@ -148,7 +148,7 @@ def test_an_overloaded_leader_is_asked_again():
     asyncio.run(scenario())
 
 
-def test_a_deadline_says_unknown_for_what_was_sent_and_never_sent_for_the_rest():
+def test_a_deadline_reports_sent_writes_as_unknown_and_others_as_never_sent():
     async def scenario():
         _, nodes = cluster(1)
         async with serving(*nodes), client_of(nodes, producer_sessions_max=1) as client:
@@ -175,7 +175,7 @@ def test_a_deadline_says_unknown_for_what_was_sent_and_never_sent_for_the_rest()
     asyncio.run(scenario())
 
 
-def test_nobody_to_ask_is_not_an_unknown_outcome():
+def test_no_reachable_node_is_not_an_unknown_outcome():
     async def scenario():
         _, nodes = cluster(1, leader=None)
         async with serving(*nodes), client_of(nodes) as client:

@@ -98,7 +98,7 @@ def test_a_new_leader_makes_the_position_be_validated_and_nothing_is_lost():
     asyncio.run(scenario())
 
 
-def test_an_epoch_in_which_nobody_was_elected_holds_no_consumer_up():
+def test_an_epoch_without_a_leader_does_not_block_a_consumer():
     """A candidate raised it and died; the leader of the epoch before goes on."""
 
     async def scenario():
@@ -174,7 +174,7 @@ def test_truncation_with_a_policy_moves_to_the_divergence(policy, caplog):
     assert "history changed" in caplog.text
 
 
-def test_a_reset_asks_no_leader_older_than_the_one_heard_of(monkeypatch):
+def test_a_reset_asks_no_leader_older_than_the_newest_known(monkeypatch):
     """A replaced leader would name an end that is long behind, and what follows came twice."""
 
     async def scenario():

@@ -39,7 +39,7 @@ def test_defaults_are_kafkas(tmp_path: Path) -> None:
     assert config.quorum.start_offset_lag_max_ms == 7 * 24 * 3600 * 1000
 
 
-def test_later_sources_win_and_origins_say_so(tmp_path: Path) -> None:
+def test_later_sources_win_and_origins_name_them(tmp_path: Path) -> None:
     file = write(
         tmp_path, MINIMAL + "[quorum]\nfetch_timeout_ms = 3000\nrequest_timeout_ms = 700\n"
     )

@@ -69,7 +69,7 @@ def test_the_defaults_are_inside() -> None:
     VALID.validate()
 
 
-def test_all_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     flags = [f"{key}={10**22}" for key in NUMBERS if key != "node.id"]
     all_problems = "\n".join(problems_of(*flags))
     assert [

@@ -39,7 +39,7 @@ def test_addresses(text: str, parsed: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     "text", ["a", "a:", "a:x", "a:65536", "::1:80", "a b:1", "[::1]", "a:1:2", ""]
 )
-def test_what_is_no_address(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"host:port|above"):
         parse_address(text)
 
@@ -55,7 +55,7 @@ def test_voters_with_and_without_a_directory() -> None:
     "text",
     ["host:1", "-1@host:1", "1@host", "1@0.0.0.0:1", "1@:1", "1@h:1:short", "1@h:1x", "x@h:1"],
 )
-def test_what_is_no_voter(text: str) -> None:
+def test_an_invalid_voter_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="@"):
         parse_voter(text)
 

@@ -68,7 +68,7 @@ def test_a_trace_cannot_begin_a_line_of_the_log() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-def test_json_lines_say_the_same_as_before() -> None:
+def test_json_lines_have_the_same_content_as_text_lines() -> None:
     logger, stream = logger_of(_JsonLines(), LineLimit(FakeClock()))
     logger.info("peer %s", FORGED[:-1])
     assert json.loads(stream.getvalue())["message"] == f"peer {FORGED[:-1]}"
@@ -115,7 +115,7 @@ def test_a_long_text_is_cut() -> None:
     assert "100008 characters" in stream.getvalue()
 
 
-def test_a_caller_who_is_gone_leaves_no_trace_of_grpc(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disconnected_caller_leaves_no_grpc_traceback(caplog: pytest.LogCaptureFixture) -> None:
     """The name is gRPC's own, and private: another one in a later release must fail here."""
     leave_out_gone_callers()
     logger = logging.getLogger("grpc._cython.cygrpc")

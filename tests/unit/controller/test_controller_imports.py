@@ -65,7 +65,7 @@ def test_a_source_batch_is_one_batch_of_the_same_records():
     assert (headers["source-offset"], headers["source-next"]) == (b"0", b"10")
 
 
-def test_nobody_else_writes_until_the_end():
+def test_no_other_client_can_write_during_an_import():
     bench = begun()
     for command in (set_config(1), BrokerHeartbeat(1, 5_000, 10)):
         assert bench.ask(command).code is ErrorCode.POLICY_VIOLATION
@@ -123,7 +123,7 @@ def test_what_was_not_committed_is_asked_for_again_after_a_fail_over():
     assert sorted(bench.controller.image.topics.ids) == ["lost", "t"]
 
 
-def test_imported_brokers_have_no_session_until_they_are_heard_of():
+def test_imported_brokers_have_no_session_before_their_first_heartbeat():
     """Neither during the import nor after it nor under a new leader are they fenced."""
     bench = begun()
     bench.submit(BrokerHeartbeat(1, 5_000, 10))

@@ -78,7 +78,7 @@ def test_a_leader_that_cannot_write_yet_keeps_commands_waiting():
     assert bench.codes() == [("a", OK)]
 
 
-def test_loss_of_leadership_tells_the_three_fates_apart():
+def test_loss_of_leadership_distinguishes_three_outcomes():
     bench = Bench()
     start = bench.log.log_end_offset
     for value in (1, 2):

@@ -203,7 +203,7 @@ def test_a_quiet_heartbeat_is_answered_without_a_round_trip():
     assert bench.controller.sessions.get(1, 1).metadata_offset == 100
 
 
-def test_a_broker_lives_its_life_through_the_log():
+def test_all_states_of_a_broker_come_from_the_log():
     """Register, unfence, shut down, come back: one epoch per life, rising, and no waiting."""
     bench = Bench()
     incarnation = RegisterBroker(
@@ -225,7 +225,7 @@ def test_a_broker_lives_its_life_through_the_log():
     assert bench.ask(BrokerHeartbeat(2, epoch, 99)).code is ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_producers_not_heard_of_are_forgotten():
+def test_silent_producers_expire():
     bench = Bench(producer_expiration_ms=10_000, producer_expiry_check_ms=1_000)
     first = bench.producer()
     bench.now = 8_000

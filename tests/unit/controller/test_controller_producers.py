@@ -46,7 +46,7 @@ def test_a_strangers_command_is_never_the_answer_to_an_honest_one(stranger, code
 
 
 @pytest.mark.parametrize("command", [set_config("x"), set_config(1, dry_run=True), set_config(1)])
-def test_a_command_that_takes_no_number_holds_up_nobody(command):
+def test_a_command_without_a_sequence_number_blocks_no_other(command):
     """A refusal, a dry run and one that changes nothing, in the middle of a pipeline."""
     bench = Bench()
     who = writer(bench, ANN)

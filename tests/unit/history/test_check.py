@@ -172,7 +172,7 @@ def test_many_writes_of_unknown_outcome_stay_cheap() -> None:
     assert report.steps < 20_000
 
 
-def test_of_what_was_trimmed_unread_nothing_is_said_and_it_is_counted() -> None:
+def test_records_trimmed_before_reading_are_counted_and_not_checked() -> None:
     script = Script()
     script.set("c1", "1", (0, 1), offset=3, mark="m1")
     script.set("c1", "2", (2, 3), offset=6, mark="m2")

@@ -54,7 +54,7 @@ def test_round_trip(tmp_path: Path, write) -> None:
         ),
     ],
 )
-def test_what_is_no_history(lines: list[str], words: str) -> None:
+def test_a_file_that_is_not_a_history_is_refused(lines: list[str], words: str) -> None:
     with pytest.raises(HistoryFormatError, match=words):
         from_lines(lines, "h")
 
@@ -65,7 +65,7 @@ def test_unknown_kinds_and_fields_are_passed_over() -> None:
     assert len(history.log) == 1
 
 
-def test_the_command_says_so_by_its_status(tmp_path: Path, capfd) -> None:
+def test_the_exit_status_shows_a_violation(tmp_path: Path, capfd) -> None:
     good, bad, none = tmp_path / "good", tmp_path / "bad", tmp_path / "none"
     save(made(GOOD[0]), good)
     save(made(BAD["stale_read"][1]), bad)

@@ -96,7 +96,7 @@ def test_the_expected_image_is_that_of_a_direct_replay(tmp_path):
     assert len(plan.image.topics.ids) == 5
 
 
-def test_the_partition_directory_alone_needs_to_be_told_its_cluster(tmp_path):
+def test_a_bare_partition_directory_needs_a_cluster_id_option(tmp_path):
     directory = whole_sample(tmp_path)
     (directory / "meta.properties").unlink()
     with pytest.raises(ImportRefusedError, match="--source-cluster-id"):

@@ -78,7 +78,7 @@ def test_every_step_is_copied_in_order() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 200])
-def test_a_source_that_cannot_be_read_says_so_at_once(count: int) -> None:
+def test_an_unreadable_source_is_reported_at_once(count: int) -> None:
     """The cluster has nothing to answer to: waiting for it would end with the blame on it."""
     with pytest.raises(StorageError, match="it vanished"):
         copy(lambda: Call(None), failing_after(count))

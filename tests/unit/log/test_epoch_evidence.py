@@ -84,7 +84,7 @@ def corrupt(batch: bytes, epoch: int) -> bytes:
     return batch[:EPOCH_AT] + epoch.to_bytes(EPOCH_BYTES, "big") + batch[EPOCH_AT + EPOCH_BYTES :]
 
 
-def test_a_intact_log_contradicts_nobody() -> None:
+def test_an_intact_log_contradicts_no_file() -> None:
     assert opened(directory(*BATCHES)).epoch_problems == ()
 
 
@@ -209,13 +209,13 @@ def test_what_is_cut_while_it_is_read_is_no_contradiction(left: int) -> None:
     assert len(list(epoch_problems(fs, HOME, log_facts))) == 1
 
 
-def test_an_epoch_file_that_is_none_is_told() -> None:
+def test_an_invalid_epoch_file_is_reported() -> None:
     fs = directory(*BATCHES)
     fs.write_bytes(HOME / "leader-epoch-checkpoint", b"0\n7\n1 0\n")
     assert ["malformed" in problem for problem in opened(fs).epoch_problems] == [True]
 
 
-def test_beside_a_log_digest_nobody_is_asked() -> None:
+def test_a_log_digest_needs_no_further_evidence() -> None:
     fs = directory(*LAST_IS_DATA)
     watermarks = HighWatermarkFile(fs, HOME)
     watermarks.store_durably(Watermarks(8, 8))

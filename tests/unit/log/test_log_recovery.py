@@ -71,7 +71,7 @@ def test_what_a_killed_process_left_in_memory_is_made_durable(bench):
     assert contents(bench.reopen()) == [(0, 1, b"a")]
 
 
-def test_progress_is_told_in_bytes():
+def test_progress_is_reported_in_bytes():
     bench = rolled()
     seen = []
     open_log(bench.fs, HOME, bench.config, progress=lambda done, total: seen.append((done, total)))

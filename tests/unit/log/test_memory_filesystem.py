@@ -50,7 +50,7 @@ def test_a_crash_takes_unsynced_bytes_overwrites_and_cuts_back(fs):
         file.size()
 
 
-def test_only_a_disk_with_a_capacity_tells_what_is_free(fs):
+def test_only_a_disk_with_a_capacity_reports_free_space(fs):
     make(fs, "a", b"0123456789")
     assert fs.free_bytes(HOME) is None
     fs.faults = Faults(capacity_bytes=12)
@@ -213,7 +213,7 @@ def test_the_same_seed_gives_the_same_disk():
     assert run() == run()
 
 
-def test_it_tells_of_every_call_that_a_fault_made_fail():
+def test_every_call_that_a_fault_made_fail_is_reported():
     """A fault that is set and never met proves nothing, so lanes count those that bit."""
     fs = MemoryFileSystem()
     bites: list[str] = []

@@ -46,7 +46,7 @@ def test_it_round_trips(fs: MemoryFileSystem, state: ElectionState) -> None:
     assert ElectionFile(fs, HOME).load() == state
 
 
-def test_fields_are_as_documented_and_absent_when_there_is_nothing_to_say() -> None:
+def test_fields_are_as_documented_and_absent_when_empty() -> None:
     """``docs/reference/formats.md``: three fields of bootstrap, and ``disqualified``."""
     plain = set(json.loads(encode_election_state(ElectionState(epoch=1))))
     fields = json.loads(encode_election_state(FULL))

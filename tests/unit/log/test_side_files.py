@@ -222,7 +222,7 @@ def test_an_identity_that_is_missing_beside_a_log_was_lost(fs):
         (MetaProperties("c", 1, bytes(15) + b"\x63"), "reserved"),
     ],
 )
-def test_an_identity_that_names_nobody_is_not_written(fs, identity, reason):
+def test_an_identity_without_a_node_is_not_written(fs, identity, reason):
     with pytest.raises(IdentityError, match=reason):
         write_identity(fs, HOME, identity)
     assert fs.list_directory(HOME) == []

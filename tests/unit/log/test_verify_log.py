@@ -143,7 +143,7 @@ def test_a_quarantine_mark_survives_and_is_forgotten(bench: LogBench) -> None:
     assert read_quarantine_mark(bench.fs, HOME) is None
 
 
-def test_a_quarantine_mark_that_rotted_still_quarantines(bench: LogBench) -> None:
+def test_a_corrupt_quarantine_mark_still_quarantines(bench: LogBench) -> None:
     write_quarantine_mark(bench.fs, HOME, QuarantineMark(7, "x"))
     bench.fs.flip_bit(bench.path(QUARANTINED_NAME), 12)
     with pytest.raises(LogDamagedError, match="its mark is damaged"):

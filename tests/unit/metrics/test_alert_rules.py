@@ -199,7 +199,7 @@ def test_promtool_accepts_all_rules() -> None:
         ("100x30 0x30", 50, False),
     ],
 )
-def test_dropped_frames_are_told_when_they_go_on(
+def test_dropped_frames_raise_an_alert_when_they_continue(
     tmp_path: Path, values: str, minute: int, fires: bool
 ) -> None:
     series = {'quorate_raft_frames_dropped{instance="n1:9192"}': values}

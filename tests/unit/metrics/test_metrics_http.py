@@ -133,7 +133,7 @@ def test_a_slow_client_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask(b"GET /metr", finish=False) == b""
 
 
-def test_a_probe_is_answered_however_many_connections_say_nothing() -> None:
+def test_a_probe_is_answered_despite_many_silent_connections() -> None:
     """At the maximum the connection gives way that has been silent for longest."""
 
     async def run() -> bytes:

@@ -145,7 +145,7 @@ def test_leader_changes_count_leadership_terms_not_repetitions(world: World) -> 
     assert world.value("raft_role_changes_total", state="unattached") == 1
 
 
-def test_facts_of_the_runtime_reach_their_metrics(world: World) -> None:
+def test_runtime_events_reach_their_metrics(world: World) -> None:
     watcher = world.observer
     watcher.sync_took(0.01)
     watcher.apply_took(0.01)

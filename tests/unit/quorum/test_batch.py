@@ -221,7 +221,7 @@ def test_errors_name_the_record_and_its_offset() -> None:
         iterate_records(bytes(raw), read_header(bytes(raw)))
 
 
-def test_peek_size_tells_how_much_to_read() -> None:
+def test_peek_size_returns_the_batch_size() -> None:
     raw = batch(b"x" * 500)
     assert peek_size(raw[:16]) is None
     assert peek_size(raw[:17]) == len(raw)

@@ -63,7 +63,7 @@ def test_fields_without_a_counterpart_are_refused(kind: type, rules: dict[str, o
         table().describe(kind, common_pb2.LeaderAndEpoch, **rules)  # type: ignore[arg-type]
 
 
-def test_a_default_stands_for_absence_both_ways() -> None:
+def test_an_absent_field_and_its_default_are_equal_both_ways() -> None:
     codec = table().describe(
         Topic, commands_pb2.CreateTopic,
         convert={"assignments": Converter(lambda _: (), lambda found: (len(found),))},

@@ -209,7 +209,7 @@ def _lose_checkpoints(bench: LoneReplica) -> None:
             bench.fs.unlink(folder / name)
 
 
-def test_the_records_say_which_codec_a_directory_is_in() -> None:
+def test_the_codec_of_a_directory_is_found_from_its_records() -> None:
     """Goal: ADR 47. Method: as formatted; with a checkpoint; without any, from the log alone."""
     bench = LoneReplica(voters=1)
     for prepare in (
@@ -266,7 +266,7 @@ def test_a_vote_floor_names_the_epoch_that_was_lost() -> None:
     assert bench.stores.election.load().vote_floor == end
 
 
-def test_levels_that_are_applied_on_the_way_up_are_told_to_a_core_that_knows_its_disk() -> None:
+def test_feature_levels_replayed_at_boot_are_reported_after_the_disk_state() -> None:
     """Goal: no message before the start. Method: boot over a committed change of a feature."""
     bench = LoneReplica().boot().lead()
     for level in (1, 2):

@@ -49,7 +49,7 @@ def age_of_one_changed_at(folder: Path, wall_ms: int) -> int:
     return stores.state.snapshot_ages_ms[BOOTSTRAP_SNAPSHOT_ID]
 
 
-def test_a_start_tells_how_long_each_checkpoint_has_been_there(tmp_path: Path) -> None:
+def test_a_start_reports_the_age_of_each_checkpoint(tmp_path: Path) -> None:
     """An hour, and no less than nothing where the wall clock was set back meanwhile."""
     voters = (Voter(ME, (Endpoint("CONTROLLER", "localhost", 9093),)),)
     format_directory(OsFileSystem(), FormatPlan(tmp_path, "abc", 1, ME.directory_id, voters))

@@ -73,7 +73,7 @@ def test_a_file_that_is_gone_is_no_damage() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 20])
-def test_asking_for_several_in_turn_makes_nobody_read_more_often(
+def test_alternating_requests_do_not_cause_more_reads(
     readings: list[CheckpointReader], count: int
 ) -> None:
     """Goal: no peer can keep a node reading. Method: some files, begun by turns."""

@@ -64,7 +64,7 @@ def without_room_for_parts(monkeypatch) -> list[int]:
     return tries
 
 
-def test_a_checkpoint_without_space_is_told_with_its_cause(monkeypatch):
+def test_a_checkpoint_without_space_is_reported_with_its_cause(monkeypatch):
     """Goal: whoever runs the node learns of it. Method: part files find no space."""
     bench = leader()
     without_room_for_parts(monkeypatch)
@@ -81,7 +81,7 @@ def test_a_checkpoint_without_space_is_told_with_its_cause(monkeypatch):
     assert registry.get_sample_value("quorate_snapshot_failures_total", labels) == 1
 
 
-def test_it_is_not_tried_again_while_time_stands_still(monkeypatch):
+def test_it_is_not_retried_before_time_has_passed(monkeypatch):
     """Goal: a full disk is not filled by every write. Method: 200 writes at one moment."""
     bench = leader()
     tries = without_room_for_parts(monkeypatch)

@@ -28,7 +28,7 @@ def test_the_file_of_another_disk_is_refused_and_left_alone() -> None:
     assert bench.fs.read_bytes(PATH) == found
 
 
-def test_a_file_that_does_not_say_whose_it_is_counts_as_ours() -> None:
+def test_a_file_without_an_owner_counts_as_the_nodes_own() -> None:
     """Goal: directories of earlier versions open. Method: save without an owner."""
     bench = LoneReplica().boot().lead()
     bench.crash(KEEP_ALL)

@@ -120,7 +120,7 @@ def test_one_copy_of_the_mark_is_enough(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WATERMARK_NAMES)
-def test_one_copy_tells_a_cut_segment_from_a_torn_tail(name: str) -> None:
+def test_one_copy_distinguishes_a_cut_segment_from_a_torn_tail(name: str) -> None:
     """Goal: no acknowledged record goes unnoticed. Method: every cut of the newest 300 bytes."""
     bench = written()
     end = bench.replica.node.log_end

@@ -92,7 +92,7 @@ def test_what_is_queued_is_written_before_the_end() -> None:
     assert disk.written == [1]
 
 
-def test_a_disk_that_fails_in_the_last_pass_has_been_told_when_stop_returns() -> None:
+def test_a_disk_failure_in_the_last_pass_is_reported_before_stop_returns() -> None:
     """Goal: whoever stops a node learns that not all was written; nobody runs the loop again."""
     failure = StorageError("cannot sync")
 
@@ -169,7 +169,7 @@ def test_a_failure_found_elsewhere_ends_all_writing(failure: Exception, written:
     assert (wheel.calls, disk.written) == (0, written)
 
 
-def test_a_failure_after_the_stop_is_told() -> None:
+def test_a_failure_after_the_stop_is_reported() -> None:
     failure = StorageError("cannot sync")
 
     async def scenario(shell: Shell, failures: list[BaseException]) -> None:

@@ -111,7 +111,7 @@ def test_eviction_keeps_what_is_not_durable_whatever_it_weighs() -> None:
     assert (cache.start_offset, cache.end_offset) == (3, 5)
 
 
-def test_a_long_life_of_appends_and_evictions_stays_small() -> None:
+def test_many_appends_and_evictions_keep_the_cache_small() -> None:
     """The lists behind the moving head are compacted, and lookups stay right across that."""
     cache = TailCache(bytes_max=len(batch(0)) * 10)
     for offset in range(5000):

@@ -94,7 +94,7 @@ READERS = pytest.mark.parametrize("reader", ["scrubber", "log keeper"])
 
 
 @READERS
-def test_a_reading_that_fails_during_the_stop_is_told(
+def test_a_read_that_fails_during_the_stop_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: list[BaseException], reader: str
 ) -> None:
     """Goal: a disk that cannot be trusted is not left with the exit code of a clean stop.
@@ -118,7 +118,7 @@ def test_a_reading_that_fails_during_the_stop_is_told(
 
 
 @READERS
-def test_a_reading_that_fails_after_its_time_is_told(
+def test_a_read_that_fails_after_its_deadline_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: list[BaseException], reader: str
 ) -> None:
     """Method: fail it when the stop has waited for it in vain and ends the writer."""
@@ -157,7 +157,7 @@ def test_a_reading_that_the_stop_ends_is_no_failure(
     assert not failures
 
 
-def test_a_write_that_fails_when_it_is_asked_whether_it_goes_on_is_told(
+def test_a_write_that_fails_when_its_progress_is_checked_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: list[BaseException]
 ) -> None:
     """Goal: no moment in which a failure is lost. Method: the disk holds the writer until the
@@ -182,7 +182,7 @@ def test_a_write_that_fails_when_it_is_asked_whether_it_goes_on_is_told(
     run(tmp_path, scenario, failures)
 
 
-def test_what_follows_of_a_finding_and_fails_is_told_though_the_scrubber_has_stopped(
+def test_a_failed_follow_up_of_a_finding_is_reported_after_the_scrubber_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Goal: a disk that cannot set a damaged checkpoint aside is a failed one. Method: the call

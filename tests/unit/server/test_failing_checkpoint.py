@@ -111,7 +111,7 @@ def test_the_replica_is_called_no_more_after_other_failures(tmp_path: Path, find
     assert not calls
 
 
-def test_a_checkpoint_that_fails_during_the_stop_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_that_fails_during_the_stop_is_reported(tmp_path: Path) -> None:
     """Goal: a disk that cannot be trusted is not left with the exit code of a clean stop.
     Method: fail the sync when everything else has been closed and the writer is about to be.
     """
@@ -154,7 +154,7 @@ def test_a_disk_that_holds_a_checkpoint_does_not_keep_the_node(tmp_path: Path) -
     assert len(turns) > 5
 
 
-def test_a_checkpoint_that_fails_after_the_limit_of_the_stop_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_that_fails_after_the_limit_of_the_stop_is_reported(tmp_path: Path) -> None:
     """Goal: a disk that fails late is a failed disk, not one that hangs.
     Method: fail the sync when the stop has waited for it in vain and ends the writer.
     """

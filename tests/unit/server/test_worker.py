@@ -81,5 +81,5 @@ def test_what_a_job_hands_to_the_loop_is_called_before_its_end_is_known(outcome:
     assert asyncio.run(scenario()) == [outcome]
 
 
-def test_a_job_that_hangs_is_not_waited_for_longer_than_told() -> None:
+def test_a_hanging_job_is_abandoned_at_the_timeout() -> None:
     assert not asyncio.run(is_done_in(0.01, Future()))

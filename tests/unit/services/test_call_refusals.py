@@ -198,7 +198,7 @@ def test_a_call_that_comes_too_late_is_refused(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", READS)
-def test_a_read_that_nobody_confirms_or_that_is_ahead_is_refused(
+def test_an_unconfirmed_read_and_a_read_ahead_of_the_image_are_refused(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
@@ -226,7 +226,7 @@ def test_a_read_that_nobody_confirms_or_that_is_ahead_is_refused(
         for code in sorted(asked.refusals)
     ],
 )
-def test_what_the_core_says_to_an_operator_is_passed_on(method: str, code: ErrorCode) -> None:
+def test_the_cores_message_to_an_operator_is_forwarded(method: str, code: ErrorCode) -> None:
     """That the core says so is shown by the scenarios."""
 
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:

@@ -71,7 +71,7 @@ def test_a_class_that_is_not_listed_takes_the_code_of_its_base():
     assert code_of(NewError("x")) is ErrorCode.RESOURCE_EXHAUSTED
 
 
-def test_not_leader_is_unavailable_only_while_nobody_is_known_to_lead():
+def test_not_leader_is_unavailable_only_without_a_known_leader():
     hint = LeaderHint(leader_id=2, leader_epoch=3)
     code = ErrorCode.NOT_CONTROLLER
     assert status_of(code, (hint,)) is grpc.StatusCode.FAILED_PRECONDITION
@@ -114,7 +114,7 @@ def rpc_error(error: QuorateError) -> grpc.aio.AioRpcError:
         (ErrorCode.RESOURCE_EXHAUSTED, (), RefusedError),
     ],
 )
-def test_clients_read_back_what_services_say(code, details, kind):
+def test_clients_decode_the_errors_of_services(code, details, kind):
     error = from_rpc(rpc_error(RequestRefusedError(code, "words", details)))
     assert type(error) is kind
     assert "words" in str(error)
@@ -135,7 +135,7 @@ def test_a_leader_hint_survives():
         (grpc.StatusCode.RESOURCE_EXHAUSTED, RefusedError),
     ],
 )
-def test_what_grpc_itself_says_is_told_apart(code, kind):
+def test_errors_of_grpc_itself_are_distinguished(code, kind):
     plain = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="x")
     assert type(from_rpc(plain)) is kind
     broken = grpc.aio.Metadata((DETAILS_KEY, b"\xff\xff"))

@@ -22,7 +22,7 @@ def test_the_digest_is_that_of_the_image() -> None:
     assert digest_in_slices(image_at(7)) == state_digest(image_at(7))
 
 
-def test_many_who_ask_at_once_cost_two_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_concurrent_requests_cost_two_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was begun before they came, and one for all of them."""
     begun, go_on, made = threading.Event(), threading.Event(), []
 

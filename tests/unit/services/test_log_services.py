@@ -109,7 +109,7 @@ def test_fetching_without_a_known_high_watermark_has_to_wait():
     with_client(scenario)
 
 
-def test_fetch_checks_the_epoch_unless_told_not_to():
+def test_fetch_checks_the_epoch_unless_it_is_negative():
     async def scenario(log, nodes, client):
         log.epoch = 5
         with pytest.raises(RefusedError, match="FENCED_LEADER_EPOCH") as caught:
@@ -125,7 +125,7 @@ def test_fetch_checks_the_epoch_unless_told_not_to():
     with_client(scenario)
 
 
-def test_an_epoch_without_a_leader_fences_nobody():
+def test_an_epoch_without_a_leader_fences_no_client():
     async def scenario(log, nodes, client):
         log.leader, log.epoch = None, 5
         answer = await client.fetch_log(FetchLogRequest(current_leader_epoch=4))
@@ -160,7 +160,7 @@ def test_lookups_are_fenced_by_the_leader_epoch_and_by_leadership(method, reques
     with_client(scenario, nodes=2)
 
 
-def test_a_follower_that_is_behind_calls_nobody_diverged():
+def test_a_lagging_follower_reports_no_divergence():
     async def scenario(log, nodes, client):
         nodes[1].applied_limit = 1
         for _ in range(3):
@@ -172,7 +172,7 @@ def test_a_follower_that_is_behind_calls_nobody_diverged():
 
 
 @pytest.mark.parametrize("offset", [1, 99])
-def test_a_leader_that_was_replaced_calls_nobody_diverged(offset):
+def test_a_deposed_leader_reports_no_divergence(offset):
     """Whoever has records of a newer epoch has heard of a leader that this one has not."""
 
     async def scenario(log, nodes, client):

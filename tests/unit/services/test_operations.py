@@ -28,7 +28,7 @@ def with_client(scenario, *, leader=1, ask=(1, 2, 3)):
     asyncio.run(run())
 
 
-def test_a_transfer_goes_to_the_leader_and_tells_who_leads_then() -> None:
+def test_a_transfer_goes_to_the_leader_and_returns_the_new_leader() -> None:
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         answer = await client.transfer_leadership(3)
         assert (answer.leader_id, answer.leader_epoch) == (3, 2)
@@ -50,7 +50,7 @@ def test_without_a_target_the_leader_chooses() -> None:
     "code",
     [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.VOTER_NOT_FOUND, ErrorCode.REQUEST_TIMED_OUT],
 )
-def test_a_refusal_is_told_and_not_repeated(code: ErrorCode) -> None:
+def test_a_refusal_is_reported_and_not_retried(code: ErrorCode) -> None:
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         nodes[0].transfer_outcome = Outcome(code, "voter 3 is 9 records behind")
         with pytest.raises(RefusedError, match="9 records behind") as refused:
@@ -61,7 +61,7 @@ def test_a_refusal_is_told_and_not_repeated(code: ErrorCode) -> None:
     with_client(scenario)
 
 
-def test_another_winner_is_said() -> None:
+def test_an_unexpected_winner_is_reported() -> None:
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         nodes[0].elected = 2
         with pytest.raises(RefusedError, match="node 2 was elected") as refused:

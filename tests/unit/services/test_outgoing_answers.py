@@ -115,7 +115,7 @@ def test_a_reader_waits_until_answers_have_left() -> None:
 
 
 @pytest.mark.parametrize("fails_at_once", [False, True])
-def test_a_failed_write_is_raised_to_who_waits(fails_at_once: bool) -> None:
+def test_a_failed_write_raises_in_the_waiting_call(fails_at_once: bool) -> None:
     """Nothing is written behind it, and an answer that comes later does no harm."""
 
     async def scenario() -> None:
@@ -139,7 +139,7 @@ def test_a_failed_write_is_raised_to_who_waits(fails_at_once: bool) -> None:
     asyncio.run(scenario())
 
 
-def test_a_cancelled_call_does_not_cancel_who_answers() -> None:
+def test_a_cancelled_call_does_not_cancel_the_answering_task() -> None:
     """The controller answers within its own turn: nothing of a stream may get out of it."""
 
     async def scenario() -> None:

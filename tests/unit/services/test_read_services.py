@@ -58,7 +58,7 @@ def with_client(scenario, *, nodes=1, leader=1, ask=None):
     asyncio.run(run())
 
 
-def test_every_answer_says_where_and_how_old_it_is():
+def test_every_answer_has_its_position_and_age():
     async def scenario(log, nodes, client):
         for answer in (
             await client.list_topics(),
@@ -123,7 +123,7 @@ def test_linearizable_reads_wait_for_a_position_and_then_for_the_image(asked):
         (at_least(7), "has applied offset 1, and in .* s did not get to 7"),
     ],
 )
-def test_a_read_that_waits_in_vain_is_told_why_before_its_deadline(level, words):
+def test_a_read_that_cannot_be_served_fails_with_its_reason_before_the_deadline(level, words):
     async def scenario(log, nodes, client):
         nodes[0].auto_confirm = False
         stub = client._nodes.node(nodes[0].address).metadata

@@ -330,7 +330,7 @@ def test_a_stream_that_ends_leaves_nothing_behind() -> None:
     with_streams(scenario)
 
 
-def test_a_stopping_node_sends_what_is_ready_and_says_why_it_ends() -> None:
+def test_a_stopping_node_sends_ready_results_and_the_reason_for_its_end() -> None:
     async def run() -> None:
         _, (node,) = cluster(1)
         async with serving(node) as servers:

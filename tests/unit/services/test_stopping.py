@@ -64,7 +64,7 @@ def details(error: grpc.aio.AioRpcError) -> dict[str, object]:
     return found
 
 
-def test_a_watch_is_told_where_to_go_on():
+def test_a_watch_gets_the_position_to_resume_from():
     async def scenario(log, node, metadata, admin, server):
         stream = metadata.Watch(WatchRequest(from_offset=0, from_epoch=0))
         assert (await stream.read()).changes.batches[-1].end_offset == log.end
@@ -156,7 +156,7 @@ def test_what_waits_is_answered_and_an_unjudged_change_is_unknown():
     with_stubs(scenario)
 
 
-def test_a_stopping_node_takes_no_calls_and_says_so():
+def test_a_stopping_node_refuses_calls_with_its_reason():
     """Nothing is begun: even a change is refused with the code that says it may be repeated."""
 
     async def scenario(log, node, metadata, admin, server):

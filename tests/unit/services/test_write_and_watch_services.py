@@ -99,7 +99,7 @@ def test_a_closed_stream_still_gets_its_answers():
     with_stub(scenario)
 
 
-def test_a_bad_command_does_not_harm_its_neighbours():
+def test_a_bad_command_does_not_affect_others_in_the_stream():
     async def scenario(log, nodes, stub, servers):
         stream = await opened(stub)
         bad = commands_pb2.Command(tag=2)
@@ -136,7 +136,7 @@ def test_a_stream_has_one_hello():
     with_stub(scenario)
 
 
-def test_a_node_that_does_not_lead_refuses_the_stream_and_says_who_does():
+def test_a_follower_refuses_the_stream_and_names_the_leader():
     async def scenario(log, nodes, stub, servers):
         stream = stub.WriteStream()
         await stream.write(HELLO)
@@ -151,7 +151,7 @@ def test_a_node_that_does_not_lead_refuses_the_stream_and_says_who_does():
     with_stub(scenario, nodes=2, leader=2)
 
 
-def test_a_leader_that_is_not_ready_points_to_nobody():
+def test_a_leader_that_is_not_ready_names_no_leader():
     async def scenario(log, nodes, stub, servers):
         nodes[0].is_ready = False
         stream = stub.WriteStream()
@@ -226,7 +226,7 @@ def test_the_unary_write_answers_or_refuses():
     with_stub(scenario)
 
 
-def test_a_late_answer_to_a_call_that_is_gone_does_no_harm():
+def test_a_late_answer_to_a_cancelled_call_is_dropped():
     async def scenario(log, nodes, stub, servers):
         nodes[0].held = []
         with pytest.raises(grpc.aio.AioRpcError):
@@ -304,7 +304,7 @@ def test_a_watcher_that_does_not_read_is_ended_with_the_offset_to_resume_from():
     asyncio.run(scenario())
 
 
-def test_a_quiet_watch_says_how_far_it_is(monkeypatch):
+def test_an_idle_watch_reports_its_position(monkeypatch):
     monkeypatch.setattr(change_feed, "PROGRESS_SECONDS", 0.02)
 
     async def scenario(log, nodes, stub, servers):
@@ -365,7 +365,7 @@ def test_a_watch_goes_through_a_change_of_leader_without_a_gap():
     with_stub(scenario)
 
 
-def test_a_watch_that_falls_below_the_log_start_is_told_where_to_begin():
+def test_a_watch_below_the_log_start_gets_the_position_to_restart_from():
     async def scenario(log, nodes, stub, servers):
         for _ in range(5):
             nodes[0].commit()

@@ -136,7 +136,7 @@ def test_a_reserve_is_not_touched_by_a_single_byte(
         assert write(fs, directory, reserve_bytes=1_000).size_bytes == size_bytes
 
 
-def test_where_nobody_tells_what_is_free_a_reserve_stops_nothing(
+def test_without_a_known_free_space_the_reserve_is_not_enforced(
     fs: RecordingFileSystem, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Goal: such a disk has checkpoints. Method: ``free_bytes`` is None."""

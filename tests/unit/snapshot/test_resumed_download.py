@@ -125,7 +125,7 @@ def test_garbage_that_was_never_synced_is_cut(site: Site, tail: bytes) -> None:
     assert site.part.read_bytes() == WHOLE[:TWO]
 
 
-def test_one_that_is_not_what_its_name_says_is_removed(site: Site) -> None:
+def test_a_part_file_that_contradicts_its_name_is_removed(site: Site) -> None:
     other = SnapshotId(30, 2)
     foreign = b"".join(b for b, _ in checkpoint_batches(other, CheckpointHead(9), VALUES))
     site.part.write_bytes(foreign[:TWO])

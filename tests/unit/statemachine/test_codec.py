@@ -99,7 +99,7 @@ def test_unknown_tagged_fields_are_kept_in_either_codec():
 
 
 @pytest.mark.parametrize("key", [6, 13, 16, 30, 19999, 20011, 32767])
-def test_unknown_type_is_told_apart_from_damage(key):
+def test_an_unknown_type_is_distinguished_from_damage(key):
     with pytest.raises(UnknownRecordError) as native:
         decode_record(msgpack.packb([key, 0, "x"]))
     assert (native.value.api_key, native.value.version) == (key, 0)

@@ -216,7 +216,7 @@ def test_blank_means_nothing_but_feature_levels():
     assert not is_blank(Replica().apply(TOPIC))
 
 
-def test_batches_of_producers_and_others_are_told_apart_by_their_headers_alone():
+def test_batch_headers_alone_distinguish_batches_of_producers():
     """A compressed batch is read the slow way and gives the same."""
     value = encode_record(TOPIC)
     plain = encode_batch(

@@ -218,7 +218,7 @@ def test_the_table_of_heartbeats(current, fence, shutdown, caught_up, leads, kno
 
 
 @pytest.mark.parametrize("command", [heartbeat(9), heartbeat(1, epoch=10), heartbeat(1, epoch=12)])
-def test_another_life_is_stale(command):
+def test_another_incarnation_is_stale(command):
     assert refusal(small_cluster(), command) is ErrorCode.STALE_BROKER_EPOCH
 
 

@@ -115,7 +115,7 @@ def test_resources_are_checked(resource, code):
     assert refusal(small_cluster(), change, resource=resource).code is code
 
 
-def test_the_metadata_topic_says_which_policy_it_has():
+def test_the_metadata_topic_shows_its_cleanup_policy():
     error = refusal(
         small_cluster(),
         ConfigChange("cleanup.policy", SET, "delete"),

@@ -118,7 +118,7 @@ def test_a_dead_broker_that_blocks_an_upgrade_is_named():
     assert "broker 1, broker 2 (fenced; unregister it if it is gone)" in error.message
 
 
-def test_a_safe_downgrade_says_what_it_would_lose():
+def test_a_safe_downgrade_lists_what_it_would_lose():
     image = small_cluster(
         PartitionChangeRecord(0, topic_id(1), eligible_leader_replicas=(1,)), fenced(3)
     )

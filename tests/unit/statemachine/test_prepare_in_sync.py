@@ -57,7 +57,7 @@ def test_the_same_members_in_another_order_are_no_change():
 
 
 @pytest.mark.parametrize("options", [{"epoch": 10}, {"epoch": 12}, {"broker": 9}])
-def test_another_life_of_the_broker_fails_the_whole_request(options):
+def test_another_incarnation_of_the_broker_fails_the_whole_request(options):
     with pytest.raises(CommandError) as caught:
         alter(small_cluster(), alteration(1), **options)
     assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH

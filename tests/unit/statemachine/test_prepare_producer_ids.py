@@ -66,7 +66,7 @@ def test_blocks_and_writers_share_one_counter():
     assert prepared.result["first_producer_id"] == 1_001
 
 
-def test_a_block_needs_the_present_life_of_the_broker_and_ids_that_are_left():
+def test_a_block_needs_the_current_broker_incarnation_and_free_ids():
     for command in (AllocateProducerIds(1, 12), AllocateProducerIds(9, 19)):
         with pytest.raises(CommandError) as caught:
             prepare(small_cluster(), command, evaluation())
@@ -178,13 +178,13 @@ def test_the_lost_reply_for_a_forgotten_mapping_is_answered_again():
     assert refusal(image, "n", 40, 3) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_nobody_raises_the_epoch_of_a_named_producer_without_its_name():
+def test_a_named_producers_epoch_is_raised_only_with_its_name():
     image, identity = run(replayed(), "n")
     assert refusal(image, None, *identity) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert run(image, "n")[1] == (0, 1)
 
 
-def test_nobody_raises_the_epoch_of_another_principals_producer():
+def test_a_producers_epoch_is_raised_only_by_its_principal():
     image = replayed(ProducerStateRecord(0, 1, owner=owner_digest("User:a")))
     command = InitProducerId(None, 0, 1)
     with pytest.raises(CommandError) as caught:

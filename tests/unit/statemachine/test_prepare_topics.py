@@ -117,7 +117,7 @@ def test_create_topic_refusals(command, code):
         ("_." * 20, "._" * 19 + ".x", False),
     ],
 )
-def test_names_that_metrics_cannot_tell_apart_collide(known, wanted, collides):
+def test_names_that_are_equal_in_metrics_collide(known, wanted, collides):
     """KAFKA-1481: '.' and '_' are one character in the name of a metric."""
     image = small_cluster(TopicRecord(known, topic_id(9)))
     command = CreateTopic(wanted, 1, 1)

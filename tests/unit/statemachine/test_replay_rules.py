@@ -151,7 +151,7 @@ def test_clear_elr_of_one_topic_and_of_all():
     assert not everything.topics.eligible_of(2)
 
 
-def test_broker_life():
+def test_broker_registration_fencing_and_removal():
     delta = delta_of(RegisterBrokerRecord(1, broker_epoch=10))
     assert delta.cluster.broker(1).fenced
     delta.replay(BrokerRegistrationChangeRecord(1, 10, -1))
@@ -248,7 +248,7 @@ def test_view_is_a_picture_of_the_moment():
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_indexes_say_what_the_partitions_say(seed):
+def test_indexes_agree_with_the_partitions(seed):
     """Compare the broker indexes with a recount after random work, in deltas of random size."""
     world = World(seed)
     image = EMPTY_IMAGE

@@ -27,7 +27,7 @@ def test_the_longest_silent_comes_first_however_they_came():
     assert sessions.stalest(103) == BrokerGeneration(3, 5)
 
 
-def test_a_new_life_replaces_the_old_one_and_what_was_known_of_it():
+def test_a_new_incarnation_replaces_the_old_one_and_its_session():
     sessions = BrokerSessions(100)
     sessions.update(SessionUpdate(1, 5, 77, 70), 0)
     assert sessions.get(1, 5).metadata_offset == 77
@@ -38,7 +38,7 @@ def test_a_new_life_replaces_the_old_one_and_what_was_known_of_it():
     assert len(sessions) == 1
 
 
-def test_a_broker_told_to_stop_leaves_no_session_behind():
+def test_a_broker_that_shuts_down_leaves_no_session():
     sessions = BrokerSessions(100)
     sessions.touch(1, 5, 0)
     sessions.update(SessionUpdate(1, 5, 77, None, is_over=True), 10)

@@ -45,5 +45,7 @@ def test_a_connection_that_broke(code: grpc.StatusCode, details: str) -> None:
         (CODE.DEADLINE_EXCEEDED, "Socket closed"),
     ],
 )
-def test_an_ending_that_says_nothing_about_the_process(code: grpc.StatusCode, details: str) -> None:
+def test_a_stream_end_that_does_not_show_a_dead_process(
+    code: grpc.StatusCode, details: str
+) -> None:
     assert evaluated(code, details) is Ending.CLOSED

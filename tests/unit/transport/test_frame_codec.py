@@ -271,7 +271,7 @@ def test_a_later_release_may_append_fixed_fields() -> None:
         assert decode_frame(bytes(frame)) == message
 
 
-def test_requests_and_answers_are_told_apart() -> None:
+def test_requests_and_responses_are_distinguished() -> None:
     """Each request has one type of answer; senders are found in each kind of request."""
     assert is_request(example(FetchRequest))
     assert not is_request(example(FetchResponse))

@@ -47,7 +47,7 @@ def test_stalled_messages_are_few_and_another_caller_reads_on() -> None:
     run(scenario())
 
 
-def test_a_message_that_does_not_come_gives_its_place_to_who_waits() -> None:
+def test_a_message_that_does_not_arrive_frees_its_slot() -> None:
     async def scenario() -> None:
         reads = MessageReads("messages", seconds=0.05)
         outcomes = await asyncio.gather(*stalled(reads, "a", 100), return_exceptions=True)

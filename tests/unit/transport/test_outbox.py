@@ -113,7 +113,7 @@ def test_the_queue_is_bounded_in_frames_and_bytes(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("waiting", [(), (b"1",), (b"1", b"2")])
-def test_finish_writes_everything_and_the_last_word(waiting: tuple[bytes, ...]) -> None:
+def test_finish_writes_everything_and_the_end_of_the_stream(waiting: tuple[bytes, ...]) -> None:
     """Alone, behind a write that is under way, and behind what waits for it."""
 
     async def scenario() -> None:

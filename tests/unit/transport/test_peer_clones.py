@@ -108,7 +108,7 @@ class Probes:
             self.answering.record_contact()
 
 
-def test_who_may_speak() -> None:
+def test_which_sessions_are_accepted() -> None:
     """The same process may reconnect; another one only when the first does not live."""
 
     async def scenario() -> None:
@@ -180,7 +180,7 @@ def test_a_restarted_process_is_no_clone() -> None:
     run(scenario())
 
 
-def test_nobody_in_particular_may_be_many() -> None:
+def test_nodes_without_an_id_may_have_several_sessions() -> None:
     """Observers without a number."""
     unknown = ReplicaKey(-1, b"d" * 16)
 

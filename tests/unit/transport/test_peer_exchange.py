@@ -100,7 +100,7 @@ def test_bootstrap_ids_and_node_ids_name_their_own_streams() -> None:
     run(scenario())
 
 
-def test_observers_without_an_id_are_told_apart() -> None:
+def test_observers_without_an_id_are_distinguished() -> None:
     """Two anonymous observers with equal request ids each get their own answer."""
 
     async def scenario() -> None:
@@ -126,7 +126,7 @@ def test_observers_without_an_id_are_told_apart() -> None:
     run(scenario())
 
 
-def test_a_response_nobody_waits_for_is_dropped_and_counted() -> None:
+def test_an_unexpected_response_is_dropped_and_counted() -> None:
     """To a sender never heard of, a second time, and after the stream is gone."""
 
     async def scenario() -> None:

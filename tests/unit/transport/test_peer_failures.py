@@ -299,7 +299,7 @@ def test_unreachable_peers_fail_requests_and_complain_once(
     assert address in lines[0]
 
 
-def test_a_listener_that_never_speaks_costs_only_deadlines(
+def test_a_silent_listener_costs_only_deadlines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The kernel accepts and then nothing: requests expire, and the hello is given up."""

@@ -45,7 +45,7 @@ THEIRS = Hello(CLUSTER, key(2), b"digest", process_id=b"theirs")
         (replace(THEIRS, key=ReplicaKey(2)), ["peer 2", "its disk"]),
     ],
 )
-def test_what_differs_is_said_with_both_values(theirs: Hello, words: list[str]) -> None:
+def test_a_difference_is_reported_with_both_values(theirs: Hello, words: list[str]) -> None:
     """The sentence must let an operator find the wrong side."""
     problem = hello_problem(OURS, theirs)
     assert problem is not None
@@ -69,7 +69,7 @@ def test_equal_clusters_talk() -> None:
     ],
     ids=["cluster", "digest", "address of another node"],
 )
-def test_a_refused_stream_carries_nothing_and_says_why(
+def test_a_refused_stream_carries_no_message_and_has_a_reason(
     settings: dict[str, object], dialled: int, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The request fails, the status names the cause, and no request reached the other side."""

@@ -124,7 +124,7 @@ def test_an_answerer_with_another_certificate_is_not_asked(folder: Path, certifi
     run(scenario())
 
 
-def test_a_server_of_the_configuration_is_whoever_has_its_host_name(folder: Path) -> None:
+def test_a_configured_server_is_identified_by_its_host_name(folder: Path) -> None:
     """Its number is not known before it answers; the certificate carries the address instead."""
 
     async def scenario() -> None:
@@ -195,7 +195,7 @@ def test_a_call_votes_only_for_the_node_of_its_certificate(folder: Path) -> None
     run(scenario())
 
 
-def test_without_tls_nobody_is_node_anything() -> None:
+def test_without_tls_no_caller_has_a_node_identity() -> None:
     """Should credentials be missing although names are asked for, everybody is refused."""
 
     async def scenario() -> None:

@@ -44,7 +44,7 @@ def test_peers_with_certificates_of_one_authority_talk(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("stranger", ["other authority", "plain text"])
-def test_strangers_are_kept_out_and_nobody_is_called_dead(folder: Path, stranger: str) -> None:
+def test_strangers_are_refused_and_no_peer_counts_as_dead(folder: Path, stranger: str) -> None:
     """A certificate of another authority, and none at all: requests fail, no refusal."""
     leader_tls = TlsIdentity(node(folder, "ours", "leader2"))
     other = None

@@ -11,7 +11,7 @@ from quorum.transport.poller import VARIABLE, poll_on_waiting_thread
 
 
 @pytest.mark.parametrize("chosen", ["", "event_engine_client"])
-def test_what_the_environment_says_stays(chosen: str) -> None:
+def test_a_value_from_the_environment_is_kept(chosen: str) -> None:
     """Goal: an operator's choice counts. Method: a variable that is set, also to nothing."""
     environ = {VARIABLE: chosen}
     poll_on_waiting_thread(environ)

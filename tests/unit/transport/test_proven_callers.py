@@ -68,7 +68,7 @@ def test_a_process_met_at_the_voters_address_is_proven() -> None:
     run(scenario())
 
 
-def test_nobody_else_is_also_with_what_the_voter_shows_to_everybody() -> None:
+def test_a_voters_public_data_does_not_prove_another_caller() -> None:
     """A stranger asks the voter for its hello, and speaks in its name with what that says."""
 
     async def scenario() -> None:
@@ -107,7 +107,7 @@ def test_an_observer_is_not_marked_and_an_unknown_leader_is() -> None:
     run(scenario())
 
 
-def test_whoever_only_a_message_named_learns_nothing_to_speak_with() -> None:
+def test_a_node_named_only_in_a_message_gets_no_proof() -> None:
     """AddVoter or a vote names an address of the caller's own: the leader connects to it."""
 
     async def scenario() -> None:

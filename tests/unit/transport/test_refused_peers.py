@@ -124,7 +124,7 @@ def test_a_clone_comes_back_ever_more_rarely_and_is_logged_once(
     assert len(lines_about(caplog, "refused by the peer")) == 1
 
 
-def test_requests_to_a_peer_that_refuses_fail_at_once_and_say_why() -> None:
+def test_requests_to_a_refusing_peer_fail_at_once_with_its_reason() -> None:
     """The caller may have somebody else to ask, and an operator waits for the reason."""
 
     async def scenario() -> None:

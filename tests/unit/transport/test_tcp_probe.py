@@ -31,7 +31,7 @@ def test_addresses(text: str, host: str, port: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:0", "a:65536", "a:-1", "::1:5", "a:x"])
-def test_what_is_no_address(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     """Each raises ValueError naming the text."""
     with pytest.raises(ValueError, match=r"host:port|brackets"):
         split_address(text)

@@ -46,7 +46,7 @@ def with_probe(
 
 
 @pytest.mark.parametrize("method", ["Vote", "BeginQuorumEpoch", "EndQuorumEpoch"])
-def test_nobody_takes_part_in_elections_by_a_call(method: str) -> None:
+def test_no_unary_call_takes_part_in_elections(method: str) -> None:
     """Without certificates that name nodes no caller can show whom it speaks for."""
 
     async def scenario(node: Replica, channel: aio.Channel) -> None:
@@ -89,7 +89,7 @@ def test_a_plain_consumer_fetches() -> None:
     with_probe(scenario)
 
 
-def test_nobody_fetches_in_a_replicas_name() -> None:
+def test_no_client_fetches_as_a_replica() -> None:
     """Neither method, for whichever node: an error that is counted, and the core is not asked."""
     wanted = raft_pb2.FetchSnapshotTopic(
         name=METADATA_TOPIC, partitions=[raft_pb2.FetchSnapshotPartition()]
@@ -215,7 +215,7 @@ def test_too_many_calls_at_a_time_are_refused(monkeypatch: pytest.MonkeyPatch) -
     with_probe(scenario)
 
 
-def test_snapshot_slices_share_the_budget_and_unknown_partitions_are_told(
+def test_snapshot_chunks_share_the_budget_and_unknown_partitions_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A short and a long slice of our log beside two partitions we do not have.
@@ -278,7 +278,7 @@ def test_another_clusters_id_refuses_the_whole_snapshot_request() -> None:
     with_probe(scenario)
 
 
-def test_a_call_that_waits_when_the_node_stops_is_told() -> None:
+def test_a_waiting_call_ends_with_a_reason_when_the_node_stops() -> None:
     """Goal: no caller is cut off. Method: a Fetch that the core holds; one too late."""
 
     async def scenario(node: Replica, channel: aio.Channel) -> None:

@@ -8,7 +8,7 @@ from simulation.options import Options
 from simulation.trace import Trace
 
 
-def test_a_node_that_was_told_to_go_has_gone_and_is_back() -> None:
+def test_a_node_that_was_shut_down_is_restarted() -> None:
     """It would not stand any more, and alone it would never lead."""
     cluster = Cluster(1, Trace(), Options("crash", voters=(1,), observers=(0,)))
     cluster.start()

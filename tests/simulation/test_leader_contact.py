@@ -9,7 +9,7 @@ from tests.simulation.cases_of_offices import LONG_MS, leads_silent
 from tests.support.cardboard_cluster import Stage
 
 
-def test_a_leader_whose_clock_jumps_is_not_called_unheard() -> None:
+def test_a_leader_whose_clock_jumps_does_not_violate_leader_contact() -> None:
     """Goal: only a true silence counts. Method: long ones by its own clock, with and without."""
     truly, never = Stage(), Stage()
     truly.run_observer.true_ms = lambda: truly.now_ms

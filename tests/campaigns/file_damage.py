@@ -34,7 +34,7 @@ def kind_of(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Harm:
+class Damage:
     """What was done to one file; the file may have lain elsewhere, or nowhere, before."""
 
     path: Path
@@ -80,9 +80,9 @@ class Damager:
         self._others = others
         self._rng = rng
 
-    def some(self, manner: str) -> list[Harm]:
+    def some(self, manner: str) -> list[Damage]:
         """Carry one damage out; [] where there is no file for it."""
-        acts: dict[str, Callable[[], list[Harm]]] = {
+        acts: dict[str, Callable[[], list[Damage]]] = {
             "pair": self._pair,
             "swap": self._swap,
             "rename": lambda: self._renamed(keeps=False),
@@ -102,7 +102,7 @@ class Damager:
         kinds = grave if grave and self._rng.random() < _GRAVE_SHARE else sorted(by_kind)
         return self._rng.choice(by_kind[self._rng.choice(kinds)])
 
-    def _single(self, path: Path, manner: str) -> Harm:
+    def _single(self, path: Path, manner: str) -> Damage:
         before, rng = path.read_bytes(), self._rng
         after: bytes | None = None
         if manner == "foreign":
@@ -136,12 +136,12 @@ class Damager:
             return [same] if same.exists() else []
         return [each for each in files_of(other) if kind_of(each.name) == kind_of(path.name)]
 
-    def _pair(self) -> list[Harm]:
+    def _pair(self) -> list[Damage]:
         first = self._single(self._choose(), self._rng.choice(MANNERS))
         second = self._single(self._choose((first.path,)), self._rng.choice(MANNERS))
         return [first, second]
 
-    def _swap(self) -> list[Harm]:
+    def _swap(self) -> list[Damage]:
         first = self._choose()
         second = self._choose((first,))
         contents = first.read_bytes(), second.read_bytes()
@@ -151,7 +151,7 @@ class Damager:
         ]
         return [replace(each, is_other_mark=_are_marks(first, second)) for each in found]
 
-    def _renamed(self, *, keeps: bool) -> list[Harm]:
+    def _renamed(self, *, keeps: bool) -> list[Damage]:
         """A checkpoint under a later position, a segment or side file under another's name."""
         source = self._choose()
         content = source.read_bytes()
@@ -179,9 +179,9 @@ class Damager:
             return source.with_name(WATERMARK_NAMES[source.name == WATERMARK_NAMES[0]])
         return source.with_name(source.name + ".bak")
 
-    def _put(self, path: Path, manner: str, before: bytes | None, after: bytes | None) -> Harm:
+    def _put(self, path: Path, manner: str, before: bytes | None, after: bytes | None) -> Damage:
         write(path, after)
-        return Harm(path, manner, before, after)
+        return Damage(path, manner, before, after)
 
 
 def _are_marks(*paths: Path) -> bool:

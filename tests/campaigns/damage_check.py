@@ -16,7 +16,7 @@ from pathlib import Path
 
 from quorate.cli.exits import Exit
 from quorum.log.layout import META_PROPERTIES_NAME, QUORUM_STATE_NAME, WATERMARK_NAMES
-from tests.campaigns.file_harm import Harm
+from tests.campaigns.file_damage import Damage
 
 REPORTS = (
     "side_file_repaired", "log_damaged", "checkpoint_quarantined", "checkpoint_damaged",
@@ -34,7 +34,7 @@ class Outcome(Enum):
 
     REPORTED = "healed and reported"
     REFUSED = "start refused, file named"
-    NO_HARM = "no harm: not needed, or says nothing"
+    NO_EFFECT = "no harm: not needed, or says nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def reports(start: Start) -> list[str]:
     return [line for line in start.lines if any(f"event={each}" in line for each in REPORTS)]
 
 
-def refusal(faults: Sequence[Harm], start: Start) -> list[str]:
+def refusal(faults: Sequence[Damage], start: Start) -> list[str]:
     """What is wrong with a start that was refused; [] where it is as promised."""
     found = []
     text = "\n".join(start.last_lines)
@@ -81,7 +81,7 @@ def refusal(faults: Sequence[Harm], start: Start) -> list[str]:
     return found
 
 
-def evaluated(faults: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]:
+def evaluated(faults: Sequence[Damage], start: Start) -> tuple[Outcome, list[str]]:
     """The outcome of a damage, and what was wrong with it."""
     if start.exit_code is not None:
         return Outcome.REFUSED, refusal(faults, start)
@@ -90,23 +90,23 @@ def evaluated(faults: Sequence[Harm], start: Start) -> tuple[Outcome, list[str]]
     found = []
     if start.repaired_count != logged:
         found.append(f"{start.repaired_count:g} repairs are counted, {logged} are logged")
-    outcome = Outcome.NO_HARM
+    outcome = Outcome.NO_EFFECT
     is_replaced = any(each in line for line in reported for each in ("log_damaged", "log_start"))
-    for harm in faults:
-        if _is_reported(harm, reported):
+    for damage in faults:
+        if _is_reported(damage, reported):
             outcome = Outcome.REPORTED
             continue
-        if not is_replaced and (problem := _unreported(harm, start)):
-            found.append(f"{harm}: {problem}")
+        if not is_replaced and (problem := _unreported(damage, start)):
+            found.append(f"{damage}: {problem}")
     return outcome, found
 
 
-def _is_reported(harm: Harm, reported: Sequence[str]) -> bool:
-    if harm.kind == ".log":
+def _is_reported(damage: Damage, reported: Sequence[str]) -> bool:
+    if damage.kind == ".log":
         return any(each in line for line in reported for each in _LOG_REPORTS)
-    if harm.kind == ".checkpoint":
+    if damage.kind == ".checkpoint":
         return any(each in line for line in reported for each in _CHECKPOINT_REPORTS)
-    return any(harm.path.name in line for line in reported)
+    return any(damage.path.name in line for line in reported)
 
 
 def _meaning(content: bytes | None) -> object:
@@ -116,25 +116,25 @@ def _meaning(content: bytes | None) -> object:
     return pairs or content
 
 
-def _unreported(harm: Harm, start: Start) -> str:
+def _unreported(damage: Damage, start: Start) -> str:
     """Why a damage that nobody reported is wrong; empty where it may be."""
-    found, left = start.found.get(harm.path), start.left.get(harm.path)
-    if found == harm.before or found != harm.after:
+    found, left = start.found.get(damage.path), start.left.get(damage.path)
+    if found == damage.before or found != damage.after:
         # Nothing was changed, or the process that ran meanwhile had written its file once more.
         return ""
-    if harm.path.name in (QUORUM_STATE_NAME, META_PROPERTIES_NAME):
-        return "" if _meaning(harm.before) == _meaning(found) else "it was believed"
-    if harm.path.name in WATERMARK_NAMES:
+    if damage.path.name in (QUORUM_STATE_NAME, META_PROPERTIES_NAME):
+        return "" if _meaning(damage.before) == _meaning(found) else "it was believed"
+    if damage.path.name in WATERMARK_NAMES:
         # The other one, intact and of this disk: there is nothing to repair.
-        return "" if harm.is_other_mark else "a mark was written anew without a word"
+        return "" if damage.is_other_mark else "a mark was written anew without a word"
     if left == found or left is None:
         return ""
-    if harm.kind == ".log":
+    if damage.kind == ".log":
         is_tail = found is not None and left.startswith(found)
         return "" if is_tail and not start.was_clean else "records came back without a word"
-    if harm.path.name == "leader-epoch-checkpoint" and start.epochs_changed:
+    if damage.path.name == "leader-epoch-checkpoint" and start.epochs_changed:
         return ""
-    if harm.kind in (".digest", ".index") and harm.before is None:
+    if damage.kind in (".digest", ".index") and damage.before is None:
         # A name that was made up: a later segment may begin there.
         return ""
     return "it is whole again without a word"
