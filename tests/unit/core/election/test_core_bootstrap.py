@@ -41,7 +41,7 @@ from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import FRESH, key
 
 
-def test_all_agree_to_one_voter_list_before_anybody_may_be_elected() -> None:
+def test_all_agree_to_one_voter_list_before_an_election() -> None:
     cluster = fresh()
     cluster.settle()
     voter_lists = {bootstrap_state(cluster, each).voter_list for each in (1, 2, 3)}
@@ -57,7 +57,7 @@ def test_all_agree_to_one_voter_list_before_anybody_may_be_elected() -> None:
     assert all(cluster.members[each].disk.election.bootstrap_state is None for each in (1, 2, 3))
 
 
-def test_nobody_stands_while_one_is_missing() -> None:
+def test_no_voter_campaigns_while_one_is_missing() -> None:
     """Two of three would be a majority. They ask on, and name whom they wait for: without the
     third, the second has no voter list to agree to either.
     """
@@ -75,7 +75,7 @@ def test_nobody_stands_while_one_is_missing() -> None:
     assert len(cluster.leaders()) == 1
 
 
-def test_a_lone_voter_asks_nobody() -> None:
+def test_a_lone_voter_bootstraps_without_requests() -> None:
     cluster = fresh((1,))
     assert not core(cluster, 1).is_bootstrapping
     cluster.advance(5000)
@@ -83,7 +83,7 @@ def test_a_lone_voter_asks_nobody() -> None:
     assert cluster.sent_by(1, BootstrapRequest) == []
 
 
-def test_nothing_is_said_before_it_is_durable() -> None:
+def test_nothing_is_sent_before_it_is_durable() -> None:
     """Neither the own life nor a voter list agreed to."""
     cluster = CoreCluster(disks=dict.fromkeys((1, 2, 3), FRESH), autostart=False)
     cluster.slow_disks.add(1)
@@ -109,7 +109,7 @@ def test_nothing_is_said_before_it_is_durable() -> None:
     assert cluster.members[1].disk.election.bootstrap_state == bootstrap_state(cluster, 1)
 
 
-def test_a_life_is_drawn_once() -> None:
+def test_an_incarnation_id_is_drawn_once() -> None:
     cluster = fresh()
     before = incarnation(cluster, 1)
     cluster.crash(1)
@@ -159,7 +159,7 @@ def test_a_bootstrapped_quorum_refuses_with_its_epoch() -> None:
     assert refused.leader_id == cluster.leaders()[0]
 
 
-def test_a_disk_that_took_part_has_no_life_to_tell() -> None:
+def test_a_disk_that_took_part_reports_no_incarnation_id() -> None:
     """Epoch 0, but a record in its log: an upgrade, not a fresh format."""
     disks = dict.fromkeys((1, 2, 3), FRESH)
     disks[1] = Disk(ElectionState(disqualified="wiped"))
@@ -179,7 +179,9 @@ def test_a_disk_that_took_part_has_no_life_to_tell() -> None:
         ("not in it", DisqualifiedReason.NOT_IN_VOTER_LIST),
     ],
 )
-def test_a_voter_list_without_this_life_bars(change: str, reason: DisqualifiedReason) -> None:
+def test_a_voter_list_without_this_incarnation_disqualifies(
+    change: str, reason: DisqualifiedReason
+) -> None:
     """Heard in an answer; for ever."""
     cluster = fresh()
     voter_list = (
@@ -218,7 +220,7 @@ def test_nothing_is_concluded_from_a_question(incarnations: dict[str, bytes]) ->
     assert bootstrap_state(cluster, 1).voter_list == whole_voter_list(cluster)
 
 
-def test_a_complete_voter_list_with_this_life_is_agreed_to() -> None:
+def test_a_complete_voter_list_with_this_incarnation_is_accepted() -> None:
     """Also where it knows of a life that this node has not heard of itself."""
     cluster = fresh()
     cluster.isolate(3)
@@ -323,7 +325,7 @@ def test_once_bootstrapped_no_question_is_open() -> None:
     assert len(cluster.sent_by(1, BootstrapRequest)) == before
 
 
-def test_an_answer_without_a_life_or_with_an_error_counts_for_nobody() -> None:
+def test_a_response_without_an_incarnation_or_with_an_error_does_not_count() -> None:
     cluster = fresh()
     notify(cluster, 2, (), incarnation_id=ZERO_UUID)
     asked = question(cluster, 1, 3)

@@ -96,7 +96,7 @@ def test_a_question_without_an_answer_counts_as_one_timeout_and_one_retry() -> N
     assert (fired[RETRIED], fired[TIMED_OUT]) == (1, 1)
 
 
-def test_an_answer_to_nothing_tells_nothing() -> None:
+def test_an_unexpected_response_is_ignored() -> None:
     """0 numbers no request, and stands for none while the next question waits for its pause."""
     cluster = fresh()
     notify(cluster, 2, (), incarnation_id=ZERO_UUID)
@@ -108,7 +108,7 @@ def test_an_answer_to_nothing_tells_nothing() -> None:
     assert core(cluster, 1).bootstrap.peers[2].incarnation_id == ZERO_UUID
 
 
-def test_a_voter_list_without_the_life_of_its_sender_is_not_looked_at() -> None:
+def test_a_voter_list_without_its_senders_incarnation_is_ignored() -> None:
     cluster = fresh()
     notify(cluster, 2, whole_voter_list(cluster), incarnation_id=ZERO_UUID)
     assert bootstrap_state(cluster, 1).voter_list == ()
@@ -127,7 +127,7 @@ def test_a_question_that_is_refused_is_no_reason_to_ask() -> None:
 
 
 @pytest.mark.parametrize("drawn", [0, 1, (1 << 128) - 1])
-def test_whatever_is_drawn_is_a_life(drawn: int) -> None:
+def test_a_drawn_incarnation_id_is_never_empty(drawn: int) -> None:
     """Sixteen zero bytes mean that there is none."""
 
     class Drawn(random.Random):

@@ -99,7 +99,7 @@ def test_a_voter_that_has_answered_is_not_asked_again_in_the_round() -> None:
     assert [len(requests(cluster, each)) for each in (2, 3, 4, 5)] == [1, 1, 2, 2]
 
 
-def test_a_candidate_that_has_lost_asks_nobody_else_and_sleeps_until_its_timer() -> None:
+def test_a_candidate_that_lost_sends_no_more_requests_and_waits_for_its_timer() -> None:
     """Three of five reject it; the fourth has not answered."""
     cluster = candidate(voters())
     began_ms = cluster.now_ms
@@ -182,7 +182,7 @@ def test_a_voter_that_let_another_go_first_goes_on_when_its_time_is_over() -> No
     assert cluster[1].timers_fired[Timer.YIELD] == 1
 
 
-def test_a_voter_that_nobody_asked_to_wait_counts_no_pause() -> None:
+def test_a_voter_without_a_back_off_request_counts_no_pause() -> None:
     cluster = candidate(voters())
     assert cluster[1].timers_fired[Timer.YIELD] == 0
 

@@ -150,7 +150,7 @@ def test_a_request_for_another_replica_moves_nothing() -> None:
     assert cluster[1].epoch == 2
 
 
-def test_below_the_vote_floor_a_node_neither_stands_nor_grants_to_those_below() -> None:
+def test_below_its_vote_floor_a_node_neither_campaigns_nor_grants_votes_below_it() -> None:
     """Goal: ADR 7. Method: a damaged node with floor (5, 2) and a log that ends at (3, 2)."""
     floor = OffsetAndEpoch(5, 2)
     cluster = node_with(disk_with(LOG, vote_floor=floor))
@@ -246,7 +246,7 @@ def test_a_node_that_shuts_down_does_not_stand() -> None:
     assert cluster.leaders() == [3]
 
 
-def test_every_decision_is_told_with_its_reason() -> None:
+def test_every_decision_is_reported_with_its_reason() -> None:
     """Goal: someone reads this at night. Method: look at the event of a refusal."""
     cluster = node_with(disk_with(LOG))
     output, _ = ask(cluster, epoch=5, last=OffsetAndEpoch(2, 2))

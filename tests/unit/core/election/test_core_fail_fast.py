@@ -82,7 +82,7 @@ def test_rejecting_voters_are_asked_again_after_a_short_pause() -> None:
     assert len(cluster.leaders()) == 1
 
 
-def test_a_refusal_by_somebody_else_means_nothing() -> None:
+def test_a_refusal_by_another_node_has_no_effect() -> None:
     """Goal: only the leader's process counts. Method: another follower refuses."""
     cluster = CoreCluster()
     cluster.elect(1)

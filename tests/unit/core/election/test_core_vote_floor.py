@@ -88,7 +88,7 @@ def test_no_other_answer_lifts_it(fields: dict[str, object]) -> None:
     assert floor_of(cluster) == OffsetAndEpoch(0, EPOCH + 1)
 
 
-def test_an_empty_answer_to_this_life_lifts_it() -> None:
+def test_an_empty_response_to_this_incarnation_lifts_it() -> None:
     """The control of the test above: the very same answer without a flaw."""
     cluster = with_a_missing_log()
     cluster.queue.clear()

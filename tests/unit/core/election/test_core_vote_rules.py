@@ -200,7 +200,7 @@ DECISIONS: list[tuple[Any, dict[str, Any], VoteRejection | None, tuple[bool, ...
     ("role", "election", "rejection", "pre_vote"),
     [(*decision, pre_vote) for *decision, of in DECISIONS for pre_vote in of],
 )
-def test_who_grants_a_vote_and_who_a_pre_vote(
+def test_votes_and_pre_votes_are_granted_by_the_rules(
     role: Any, election: dict[str, Any], rejection: VoteRejection | None, pre_vote: bool
 ) -> None:
     core = core_of(role(), **election)

@@ -33,20 +33,20 @@ def endpoints(cluster: CoreCluster, node_id: int) -> tuple[Endpoint, ...]:
     return answer.leader_endpoints
 
 
-def test_a_leader_is_where_its_record_says_until_it_has_been_told_itself() -> None:
+def test_a_leaders_endpoints_come_from_its_voter_record_until_it_knows_its_own() -> None:
     cluster = led()
     assert endpoints(cluster, 1) == voter(1).endpoints
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ListenerEndpoints(MOVED)))
     assert endpoints(cluster, 1) == MOVED
 
 
-def test_a_follower_says_where_its_leader_is_and_not_where_itself() -> None:
+def test_a_follower_reports_its_leaders_endpoints_and_not_its_own() -> None:
     cluster = led()
     cluster.call(2, lambda node: node.on_local_event(cluster.now_ms, ListenerEndpoints(MOVED)))
     assert endpoints(cluster, 2) == voter(1).endpoints
 
 
-def test_without_a_leader_nothing_is_said() -> None:
+def test_without_a_leader_no_endpoints_are_reported() -> None:
     cluster = CoreCluster()
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ListenerEndpoints(MOVED)))
     assert cluster[1].leader_id == -1

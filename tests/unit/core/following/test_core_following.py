@@ -244,7 +244,7 @@ def test_a_leader_that_has_answered_nothing_yet_may_have_been_the_wrong_one() ->
     assert (cluster[1].leader_id, cluster[1].epoch) == (3, 5)
 
 
-def test_a_silent_leader_makes_a_voter_stand_and_an_observer_search() -> None:
+def test_a_silent_leader_makes_a_voter_campaign_and_an_observer_search() -> None:
     """Goal: the fetch timer is for voters. Method: silence for longer than it."""
     cluster = following()
     cluster.isolate(1)

@@ -191,7 +191,9 @@ def test_a_report_is_provisional_as_long_as_one_below_it_is() -> None:
 @pytest.mark.parametrize(
     ("log", "reported"), [("", None), ("1:a 1:b", Subtree(0, 0, is_provisional=True))]
 )
-def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtree | None) -> None:
+def test_a_relay_with_an_empty_disk_has_served_no_observer(
+    log: str, reported: Subtree | None
+) -> None:
     plan = RelayPlan(serves=True)
     node = WireNode(
         config=CONFIG, cluster_id=CLUSTER, me=key(7), rng=random.Random(1), relays=plan,
@@ -206,7 +208,7 @@ def test_a_relay_whose_disk_is_empty_has_served_nobody(log: str, reported: Subtr
     assert node.tree().is_low_provisional == (reported is not None)
 
 
-def test_a_voter_that_may_relay_reports_nobody() -> None:
+def test_a_voter_that_may_relay_reports_no_subtree() -> None:
     """Goal: ``relay.enable`` on a voter does nothing. Method: restart one with a log."""
     node = WireNode(
         config=CONFIG, cluster_id=CLUSTER, me=key(1), rng=random.Random(1),
@@ -219,7 +221,7 @@ def test_a_voter_that_may_relay_reports_nobody() -> None:
     assert request.subtree is None
 
 
-def test_a_subtree_names_whom_everybody_fetches_from_as_far_as_there_is_room() -> None:
+def test_a_subtree_lists_the_sources_of_its_members_up_to_the_limit() -> None:
     relay = Relay(7)
     for node_id, links in ((11, ((20, 11), (21, 20))), (12, tuple((n, 12) for n in range(999)))):
         progress = ReplicaProgress(key(node_id), is_voter=False, live_since_ms=1)

@@ -91,7 +91,7 @@ def test_an_answer_that_fails_is_not_taken_and_costs_no_byte(fields: dict[str, A
 
 @pytest.mark.parametrize("error", [ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE])
 @pytest.mark.parametrize("epoch", [4, 5])
-def test_only_a_refusal_of_the_present_epoch_is_a_sign_of_life(
+def test_only_a_refusal_of_the_current_epoch_counts_as_leader_contact(
     error: ErrorCode, epoch: int
 ) -> None:
     """The file is given up either way: the next Fetch shows what there is instead."""
@@ -104,7 +104,7 @@ def test_only_a_refusal_of_the_present_epoch_is_a_sign_of_life(
     assert deadline_ms(cluster) == (before_ms + 100 if epoch == 5 else before_ms)
 
 
-def test_a_chunk_is_a_sign_of_life() -> None:
+def test_a_chunk_counts_as_leader_contact() -> None:
     cluster = begun()
     before_ms = deadline_ms(cluster)
     cluster.now_ms += 100
@@ -113,7 +113,7 @@ def test_a_chunk_is_a_sign_of_life() -> None:
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND])
-def test_an_answer_of_a_later_epoch_says_nothing_about_the_file(error: ErrorCode) -> None:
+def test_a_response_of_a_later_epoch_does_not_affect_the_download(error: ErrorCode) -> None:
     """It names another leader, which may well have the file: the download goes on there."""
     cluster = begun()
     request = asked(cluster)

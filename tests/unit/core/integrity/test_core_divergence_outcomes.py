@@ -18,7 +18,7 @@ from tests.unit.core.integrity.test_core_divergence_resolution import OURS, begu
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_logs_that_prove_equal_end_it_and_nobody_else_is_asked(leads: bool) -> None:
+def test_equal_logs_end_it_without_further_requests(leads: bool) -> None:
     """The digests differed for another reason, so no offset is named and nobody stops."""
     table = begun(leads=leads, **{f"n{2 if leads else 1}": OURS})
     table.run()

@@ -131,7 +131,7 @@ def begun(voters: int = 3, *, leads: bool = True, **answers: History) -> Table:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_a_majority_for_us_ends_it_and_quarantines_nobody(leads: bool) -> None:
+def test_a_majority_for_this_log_ends_it_without_a_quarantine(leads: bool) -> None:
     table = begun(leads=leads, n3=OURS)
     table.run()
     settled = table.settled()
@@ -219,7 +219,7 @@ def test_without_a_majority_it_stops_and_touches_nothing() -> None:
     )
 
 
-def test_how_far_a_replica_was_compared_is_told_and_what_is_in_divergence_resolution() -> None:
+def test_the_compared_end_and_the_open_resolution_of_a_replica_are_reported() -> None:
     """Goal: describe-quorum and readiness. Method: an equal digest, a different one, a verdict."""
     table = Table()
     node, now_ms = table.cluster[1], table.cluster.now_ms
@@ -262,7 +262,7 @@ def test_an_conflicting_peer_that_does_not_answer_is_given_up_and_may_be_dispute
     assert table.cluster[1].chain.quiet_until_ms <= table.cluster.now_ms
 
 
-def test_damage_in_the_own_files_settles_it_before_anybody_is_asked() -> None:
+def test_local_damage_settles_it_before_any_request() -> None:
     table = Table()
     table.open()
     assert [each for each in table.member.progress if isinstance(each, VerifyLog)]
@@ -272,7 +272,7 @@ def test_damage_in_the_own_files_settles_it_before_anybody_is_asked() -> None:
     assert table.cluster[1].role_name == "Resigned"
 
 
-def test_an_observer_is_not_asked_and_has_no_say() -> None:
+def test_an_observer_is_not_asked_and_does_not_count() -> None:
     """Goal: an observer, also one with a voter's number on another disk, counts for nobody."""
     table = Table()
     node, now_ms = table.cluster[1], table.cluster.now_ms
@@ -317,7 +317,7 @@ def test_a_refused_truncation_opens_a_divergence_resolution() -> None:
     assert not table.is_quarantined
 
 
-def test_a_leader_that_lacks_what_is_committed_quarantines_nobody() -> None:
+def test_a_leader_without_the_committed_records_quarantines_no_log() -> None:
     """Goal: lacking records is not holding others: two that lack them do not outvote one."""
     table = Table(leads=False)
     cut = FetchResponse(
@@ -369,7 +369,7 @@ def test_where_the_common_part_is_unknown_the_boundaries_decide() -> None:
     assert difference.is_undecided(short)
 
 
-def test_another_disk_under_a_voters_number_speaks_for_nobody() -> None:
+def test_another_disk_with_a_voters_id_does_not_count() -> None:
     """Its log is not the voter's: neither side may get a majority by it."""
     table = begun(n3=OURS)
     table.disks[3] = ReplicaKey(3, b"another disk    ")

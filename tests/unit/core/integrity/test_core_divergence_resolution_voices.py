@@ -46,7 +46,7 @@ def test_a_question_that_fails_is_put_again_after_its_pause_and_no_other() -> No
         assert len(asked()) == expected
 
 
-def test_files_that_nobody_divergence_resolutions_may_be_read_again() -> None:
+def test_files_without_a_divergence_may_be_read_again() -> None:
     cluster = Table().cluster
     before = len(cluster.sent)
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, LogVerified(0, -1, "")))

@@ -163,7 +163,7 @@ def test_an_answer_of_a_later_epoch_names_its_leader() -> None:
 
 
 @pytest.mark.parametrize("side", ["ours", "theirs"])
-def test_below_where_one_log_begins_nothing_can_be_told(side: str) -> None:
+def test_below_the_start_of_one_log_nothing_can_be_compared(side: str) -> None:
     """The first difference may lie anywhere below, so the log is wrong from its beginning on."""
     table = begun(n3=OURS)
     table.answers[2] = from_offset(30, THEIRS) if side == "theirs" else THEIRS
@@ -180,7 +180,7 @@ def test_below_where_one_log_begins_nothing_can_be_told(side: str) -> None:
     assert asked(table, 3)[-1].offsets == (30, 40)
 
 
-def test_of_two_voters_nobody_else_is_asked_and_nobody_can_tell() -> None:
+def test_two_voters_have_no_third_to_decide_a_divergence() -> None:
     table = begun(2)
     table.run()
     settled = table.settled()

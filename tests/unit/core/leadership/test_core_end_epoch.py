@@ -59,7 +59,7 @@ def pass_time(cluster: CoreCluster, ms: int) -> None:
     cluster.tick(1)
 
 
-def test_a_voter_that_does_not_answer_is_told_again_after_growing_pauses() -> None:
+def test_end_epoch_is_repeated_with_growing_pauses_until_a_voter_answers() -> None:
     cluster = resigned()
     times = [cluster.now_ms]
     for _ in range(5 * 4100 // 10):
@@ -74,7 +74,7 @@ def test_a_voter_that_does_not_answer_is_told_again_after_growing_pauses() -> No
     assert (fired[RETRIED], fired[TIMED_OUT]) == (again, again)
 
 
-def test_a_voter_that_agrees_is_told_no_more() -> None:
+def test_end_epoch_is_not_repeated_after_agreement() -> None:
     cluster = resigned()
     answer(cluster, 2)
     cluster.advance(10_000)
@@ -87,7 +87,7 @@ def test_a_voter_that_agrees_is_told_no_more() -> None:
     [{"error": ErrorCode.UNKNOWN_SERVER_ERROR}, {"epoch": 0}, {"leader_id": 3}],
     ids=["an error", "a stale epoch", "another leader"],
 )
-def test_a_voter_that_does_not_agree_is_told_again(fields: dict[str, Any]) -> None:
+def test_end_epoch_is_repeated_after_disagreement(fields: dict[str, Any]) -> None:
     cluster = resigned()
     answer(cluster, 2, **fields)
     pass_time(cluster, cluster.config.retry_backoff_ms - 1)
@@ -181,7 +181,7 @@ def test_the_first_thing_that_is_wrong_is_named(fields: dict[str, Any], error: E
 
 @pytest.mark.parametrize("campaign_now", [False, True])
 @pytest.mark.parametrize("is_proven", [True, False])
-def test_a_leader_that_is_gone_may_be_said_to_have_resigned_by_anybody(
+def test_any_sender_may_report_the_resignation_of_a_past_leader(
     campaign_now: bool, is_proven: bool
 ) -> None:
     """But only the leader itself makes another voter campaign without a pre-vote (ADR 52)."""

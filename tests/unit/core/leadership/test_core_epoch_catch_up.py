@@ -116,7 +116,7 @@ def test_the_furthest_that_leadership_moves_for() -> None:
     assert cluster[1].epoch == 2
 
 
-def test_a_stranger_neither_starts_the_wait_nor_speaks_for_the_observer() -> None:
+def test_a_stranger_neither_starts_the_wait_nor_counts_as_the_observer() -> None:
     """It asks long before; then in an epoch out of bounds, and in many names that nobody has."""
     cluster = led()
     asks_for(cluster, WAIT_MS, 2, is_proven=False)
@@ -164,7 +164,7 @@ def test_a_lone_voter_resigns_and_leads_the_next_epoch() -> None:
     assert stranded(cluster) == []
 
 
-def test_nothing_moves_while_nobody_could_take_over() -> None:
+def test_the_epoch_stays_while_no_voter_could_take_over() -> None:
     """The other voters are silent; the leader does not resign for an observer."""
     cluster = led((1, 2))
     asks_for(cluster, WAIT_MS - 2 * STEP_MS, 2)

@@ -64,7 +64,7 @@ def test_a_new_voter_must_fetch_and_have_caught_up(
         (0, CONFIG.fetch_timeout_ms + 1, "3 records behind"),
     ],
 )
-def test_a_successor_must_be_heard_of_and_level(
+def test_a_successor_must_be_in_contact_and_caught_up(
     fetched_ms_ago: int | None, level_ms_ago: int, message: str
 ) -> None:
     last_fetch_ms = -1 if fetched_ms_ago is None else NOW_MS - fetched_ms_ago
@@ -127,7 +127,7 @@ def test_a_new_leader_trims_nothing_before_it_knows_the_observers() -> None:
     assert trimmed_to(100, led_ms=0, epoch=1) == 30, "nobody led before"
 
 
-def test_a_checkpoint_that_was_held_long_enough_waits_for_nobody() -> None:
+def test_a_checkpoint_held_for_the_maximum_time_does_not_wait_longer() -> None:
     lag_ms = CONFIG.start_offset_lag_max_ms
     assert trimmed_to(9, held_ms=lag_ms - 1) is None
     assert trimmed_to(9, held_ms=lag_ms) == 30
@@ -192,7 +192,7 @@ def test_links_are_reported_when_they_are_news_and_now_and_then() -> None:
     assert relay().report(0, 1, 0) is None
 
 
-def test_a_relay_that_started_again_holds_its_own_log_for_those_it_has_not_heard_of() -> None:
+def test_a_restarted_relay_keeps_its_log_for_observers_before_their_first_fetch() -> None:
     made = relay(replica(11, end_offset=5))
     made.silent_until_ms = 50
     assert made.reported(49, 2) == Subtree(2, 1, ((11, 9),), is_provisional=True)

@@ -91,7 +91,7 @@ def test_the_epoch_opens_with_the_voters_that_no_log_has_yet() -> None:
     assert second.end_offset - second.base_offset == 1
 
 
-def test_who_leads_is_told_once_per_change_and_writes_begin_with_the_first_commit() -> None:
+def test_a_leader_change_is_reported_once_and_writes_begin_with_the_first_commit() -> None:
     """Goal: the listener's contract. Method: the progress of a whole election."""
     cluster = CoreCluster()
     cluster.elect(1)
@@ -148,7 +148,7 @@ def test_a_leader_without_a_majority_resigns_after_one_and_a_half_fetch_timeouts
     assert not cluster[1].is_leader
 
 
-def test_one_observer_does_not_keep_a_leader_in_office() -> None:
+def test_one_observer_does_not_keep_a_leader_from_resigning() -> None:
     """Goal: only voters count for check quorum. Method: crash both other voters."""
     cluster = CoreCluster(observers=(9,))
     cluster.elect(1)

@@ -72,7 +72,7 @@ def test_a_candidate_whose_replay_stops_never_begins_to_lead() -> None:
     assert cluster.leaders() in ([2], [3])
 
 
-def test_a_lone_voter_does_not_stay_in_office() -> None:
+def test_a_lone_voter_resigns_when_its_replay_stops() -> None:
     """Goal: no leader rather than one that answers nothing. Method: one voter, well again later."""
     cluster = CoreCluster((1,))
     cluster.elect(1)

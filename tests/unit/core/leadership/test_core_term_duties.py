@@ -80,7 +80,7 @@ def supported(cluster: CoreCluster) -> object:
     return next(each.supported for each in cluster[1].replicas() if each.key.id == 3)
 
 
-def test_a_new_leader_that_nobody_fetches_from_resigns_in_time() -> None:
+def test_a_new_leader_without_fetches_resigns_in_time() -> None:
     """Goal: check quorum runs from the beginning, not from the first Fetch on."""
     cluster = new_leader()
     limit_ms = cluster.config.check_quorum_ms
@@ -249,7 +249,7 @@ def test_a_leader_that_may_not_write_yet_resigns_when_it_is_shut_down() -> None:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_nobody_is_answered_who_gave_no_token(leads: bool) -> None:
+def test_a_request_without_a_token_gets_no_answer(leads: bool) -> None:
     """Refused, and ended without success: a caller with a token is answered once in both cases."""
     for token, count in ((NO_TOKEN, 0), (7, 1)):
         cluster = LoneLeader()

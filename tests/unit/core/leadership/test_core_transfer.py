@@ -42,7 +42,7 @@ def roles(cluster: CoreCluster, node_id: NodeId, since: int = 0) -> list[str]:
     return [each.role for each in events if isinstance(each, RoleChanged)]
 
 
-def test_the_target_leads_at_once_and_nobody_else_stands() -> None:
+def test_the_target_leads_at_once_without_another_candidate() -> None:
     """Goal: Raft 3.10. Method: hand over to 3 on an idle cluster; no time may pass."""
     cluster = led_by_1()
     began_ms = cluster.now_ms
@@ -101,7 +101,7 @@ def test_a_target_that_stays_behind_costs_only_the_bound() -> None:
     cluster.propose(1)
 
 
-def test_a_target_that_dies_while_asked_leaves_the_leader_in_office() -> None:
+def test_a_target_that_dies_during_a_transfer_leaves_the_leader_in_place() -> None:
     """Goal: no election without a candidate. Method: the request to stand is never answered."""
     cluster = led_by_1()
     transfer(cluster, 3)
@@ -126,7 +126,7 @@ def test_a_connection_that_fails_ends_the_transfer_at_once() -> None:
     assert settled(cluster)[0].error == ErrorCode.BROKER_NOT_AVAILABLE
 
 
-def test_a_target_that_may_not_stand_says_so() -> None:
+def test_a_target_that_may_not_campaign_refuses() -> None:
     """Goal: a refusal ends it at once. Method: the target is shutting down."""
     cluster = led_by_1()
     cluster.call(3, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
@@ -192,7 +192,7 @@ def test_a_leader_that_resigns_meanwhile_has_not_handed_over() -> None:
     assert settled(cluster)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_leader_that_shuts_down_resigns_when_nobody_took_over() -> None:
+def test_a_leader_that_shuts_down_resigns_without_a_successor() -> None:
     """Goal: shutdown always ends. Method: the successor falls silent after it was chosen."""
     cluster = led_by_1()
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
@@ -217,7 +217,7 @@ def test_a_lone_leader_that_shuts_down_resigns_at_once() -> None:
     ("successors", "error"),
     [((), ErrorCode.INVALID_VOTER_KEY), ((key(3), key(2)), ErrorCode.INVALID_VOTER_KEY)],
 )
-def test_only_the_first_named_stands_without_a_pre_vote(
+def test_only_the_first_named_successor_skips_the_pre_vote(
     successors: tuple[object, ...], error: ErrorCode
 ) -> None:
     """Goal: a misdirected request deposes nobody. Method: ask 2 in the name of others."""
@@ -252,7 +252,7 @@ def test_only_the_targets_answer_ends_a_transfer() -> None:
     assert [each.error for each in settled(cluster)] == [ErrorCode.INELIGIBLE_REPLICA]
 
 
-def test_what_happened_is_told() -> None:
+def test_the_outcome_of_a_transfer_is_reported() -> None:
     """Goal: an operator can follow it in the log. Method: the two events."""
     cluster = led_by_1()
     transfer(cluster, 3)

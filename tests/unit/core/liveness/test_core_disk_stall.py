@@ -50,7 +50,7 @@ def test_a_leader_whose_disk_hangs_resigns_and_another_follows() -> None:
     assert cluster[1].disk_stalled_ms >= LIMIT_MS
 
 
-def test_it_stands_no_more_until_the_disk_recovers() -> None:
+def test_it_does_not_campaign_until_the_disk_recovers() -> None:
     """Goal: not elected again while hung. Method: much time, the others are gone."""
     cluster = CoreCluster()
     cluster.elect(1)
@@ -73,7 +73,7 @@ def test_it_stands_no_more_until_the_disk_recovers() -> None:
     ]
 
 
-def test_a_follower_whose_disk_hangs_neither_stands_nor_grants() -> None:
+def test_a_follower_with_a_hung_disk_neither_campaigns_nor_grants_votes() -> None:
     """Goal: the same for followers. Method: hang 2 with records on the way, then ask it."""
     cluster = CoreCluster()
     cluster.elect(1)
@@ -97,7 +97,7 @@ def test_a_follower_whose_disk_hangs_neither_stands_nor_grants() -> None:
     assert not answer.granted
 
 
-def test_a_lone_voter_stays_in_office() -> None:
+def test_a_lone_voter_stays_leader() -> None:
     """Goal: nobody could take over. Method: one voter, hung, then well again."""
     cluster = CoreCluster((1,))
     cluster.elect(1)

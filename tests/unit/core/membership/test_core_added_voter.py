@@ -69,7 +69,7 @@ def cases() -> Iterator[tuple[int, str, tuple[NodeId, ...]]]:
 
 @pytest.mark.parametrize("death", ["killed", "silent", "cut off"])
 @pytest.mark.parametrize(("count", "kind", "reached"), tuple(cases()))
-def test_whoever_is_left_elects(
+def test_the_remaining_voters_elect_a_leader(
     count: int, kind: str, reached: tuple[NodeId, ...], death: str
 ) -> None:
     """Goal: no situation in which those who could elect somebody never do.
@@ -151,7 +151,7 @@ def test_a_process_that_stood_still_as_an_observer_gives_its_leader_a_moment() -
 
 
 @pytest.mark.parametrize("voters", [(1, 2), (1, 2, 3), (1, 2, 3, 4, 5)])
-def test_nobody_waits_for_the_record_of_the_voters(voters: tuple[NodeId, ...]) -> None:
+def test_the_voters_record_is_served_without_delay(voters: tuple[NodeId, ...]) -> None:
     """Goal: the append delay does not apply to it. Method: every Fetch is held at the append."""
     cluster = CoreCluster(voters, (ADDED,), config=CONFIG)
     cluster.elect(1)

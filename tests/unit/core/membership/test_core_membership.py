@@ -276,7 +276,7 @@ def test_a_timed_out_removal_of_the_leader_still_ends_its_leadership_term_on_com
     assert len(answers(cluster, 1)) == 1
 
 
-def test_losing_leadership_fails_the_change_and_says_what_is_unknown() -> None:
+def test_losing_leadership_fails_the_change_with_an_unknown_outcome() -> None:
     cluster = led()
     cluster.isolate(1)
     ask(cluster, 1, RemoveVoter(1, key(3)))
@@ -323,7 +323,7 @@ def test_a_smaller_set_commits_what_it_has_before_its_own_record_is_written() ->
     assert cluster[1].high_watermark == end_offset
 
 
-def test_a_waiting_read_is_confirmed_by_those_who_remain() -> None:
+def test_a_waiting_read_is_confirmed_by_the_remaining_voters() -> None:
     cluster = led(voters=(1, 2))
     cluster.isolate(2)
     cluster.call(1, lambda node: node.read(cluster.now_ms, 9))
@@ -355,7 +355,7 @@ def test_a_removed_voter_comes_back_only_when_readmitted() -> None:
     assert cluster[1].removed_voters == cluster[2].removed_voters == ()
 
 
-def test_a_new_disk_of_a_removed_number_is_nobody_removed() -> None:
+def test_a_new_disk_with_a_removed_node_id_is_not_removed() -> None:
     cluster = led()
     ask(cluster, 1, RemoveVoter(1, key(3)))
     cluster.settle()

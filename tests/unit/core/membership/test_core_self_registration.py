@@ -49,7 +49,7 @@ def test_an_entry_that_is_true_is_left_alone() -> None:
     assert all(not of_type(cluster, each, SelfRegistrationAsked) for each in (1, 2, 3, 4))
 
 
-def test_a_follower_that_moved_says_so() -> None:
+def test_a_follower_with_new_endpoints_updates_its_voter_record() -> None:
     cluster = led(CoreCluster((1, 2, 3)))
     listens(cluster, 2, "elsewhere")
     cluster.advance(PERIOD_MS + 100)
@@ -89,7 +89,7 @@ def test_a_leader_that_hands_over_updates_itself_only_if_it_leads_on() -> None:
     assert cluster[3].voters[0].endpoints[0].host == "elsewhere"
 
 
-def test_static_voters_tell_their_directory_ids() -> None:
+def test_static_voters_report_their_directory_ids() -> None:
     """An entry without a directory matches by number until its voter says which disk it is."""
     cluster = CoreCluster((1, 2, 3), autostart=False)
     cluster.voters = tuple(
@@ -142,7 +142,7 @@ def with_wiped_disk(config: QuorumConfig) -> CoreCluster:
     return led(cluster)
 
 
-def test_a_wiped_disk_is_an_observer_and_says_so() -> None:
+def test_a_wiped_disk_is_an_observer_and_reports_that_it_does_not_vote() -> None:
     cluster = with_wiped_disk(CONFIG)
     cluster.advance(3 * PERIOD_MS)
     assert not cluster[3].is_voter
@@ -171,7 +171,7 @@ def test_a_removed_replica_does_not_slip_back_in() -> None:
     assert report.reason is NonVoterReason.REMOVED
 
 
-def test_nobody_removes_another_node_through_the_peers_door() -> None:
+def test_no_node_removes_another_by_a_peer_request() -> None:
     cluster = led(CoreCluster((1, 2, 3), (4,)))
     for victim in (key(2), key(4)):
         request = RemoveVoterRequest(99, CLUSTER, key(4), victim, cluster[1].epoch)

@@ -172,7 +172,7 @@ def test_checkpoints_of_one_offset_are_ordered_by_epoch_and_the_bootstrap_one_is
     assert SnapshotIndex().latest is None
 
 
-def test_caught_up_is_who_has_the_leaders_end_of_now_or_of_its_last_fetch() -> None:
+def test_caught_up_means_at_the_leaders_end_now_or_at_its_last_fetch() -> None:
     """See KIP-836."""
     replica = ReplicaProgress(key(2), is_voter=True, live_since_ms=0)
     replica.note_fetch(5, now_ms=100, leader_end=6)

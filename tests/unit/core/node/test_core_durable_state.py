@@ -152,7 +152,7 @@ def test_a_checkpoint_below_what_is_committed_does_not_replace_the_log() -> None
         assert node.log_end == OffsetAndEpoch(6, 3)
 
 
-def test_a_disk_that_never_votes_says_so_at_every_start() -> None:
+def test_a_disqualified_disk_is_reported_at_every_start() -> None:
     election = ElectionState(3, disqualified="met a quorum")
     node, output = started(**{**WHOLE, "election": election})
     (event,) = (each for each in output.events if isinstance(each, VoterDisqualified))
@@ -176,7 +176,9 @@ def test_a_vote_floor_outlives_an_election_file_that_is_older_than_the_log() -> 
 
 
 @pytest.mark.parametrize(("voters", "deadline_ms"), [((1,), 0), ((1, 2, 3), 1)])
-def test_only_a_lone_voter_waits_for_nobody(voters: tuple[NodeId, ...], deadline_ms: int) -> None:
+def test_only_a_lone_voter_campaigns_without_a_wait(
+    voters: tuple[NodeId, ...], deadline_ms: int
+) -> None:
     """Method: a follower of a leader that is not itself, and one without a leader."""
     state = {**WHOLE, "voters": (VotersAt(-1, tuple(map(voter, voters))),)}
     for leader in (-1, voters[-1]):

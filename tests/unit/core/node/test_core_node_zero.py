@@ -70,7 +70,7 @@ def test_leadership_is_handed_to_it_and_by_it(leader: int, target: int) -> None:
 
 
 @pytest.mark.parametrize("event", [Resign(), ShutDown()])
-def test_its_resignation_is_heard(event: Resign | ShutDown) -> None:
+def test_its_resignation_reaches_the_voters(event: Resign | ShutDown) -> None:
     """The others need not wait for their fetch timers."""
     cluster = led(0)
     cluster.call(0, lambda node: node.on_local_event(cluster.now_ms, event))
@@ -125,7 +125,7 @@ def test_it_observes() -> None:
     assert cluster.sent_by(0, VoteRequest) == []
 
 
-def test_it_is_asked_who_leads() -> None:
+def test_it_is_asked_for_the_leader() -> None:
     """By a replica that was away while the others elected it."""
     cluster = CoreCluster(VOTERS)
     cluster.crash(2)

@@ -119,7 +119,7 @@ def test_a_contradicting_disk_state_is_refused_with_its_numbers(
     node.start(0, DurableState(**INTACT))  # type: ignore[arg-type]
 
 
-def test_a_core_that_has_not_been_started_says_nothing() -> None:
+def test_a_core_before_its_start_sends_nothing() -> None:
     """Goal: what it asks without knowing its own disk would be asked as an empty replica."""
     node = RaftNode(
         config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=(2,)

@@ -32,7 +32,7 @@ def test_every_view_can_be_looked_at_in_every_role(situation: str) -> None:
     assert views["voters_offset"] < views["log_end_offset"] == views["log_end"].offset
 
 
-def test_a_leader_says_what_it_holds_and_hands_over() -> None:
+def test_a_leaders_view_shows_held_requests_and_a_transfer() -> None:
     held = {
         name: make()[0][1].held_fetches for name, make in SITUATIONS.items() if name == "leader"
     }
@@ -49,7 +49,7 @@ def test_a_leader_says_what_it_holds_and_hands_over() -> None:
     )
 
 
-def test_that_nobody_leads_is_no_news_at_the_start() -> None:
+def test_a_start_without_a_leader_reports_no_leader_change() -> None:
     cluster = CoreCluster()
     for member in cluster.members.values():
         assert not [each for each in member.progress if isinstance(each, LeadershipChanged)]

@@ -60,7 +60,7 @@ def test_an_empty_replica_is_sent_the_snapshot_even_if_the_log_still_begins_at_z
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 2, 3])
-def test_whoever_has_nothing_is_served_from_the_beginning_whatever_epoch_it_names(
+def test_an_empty_replica_is_served_from_the_start_for_any_epoch(
     epoch: int,
 ) -> None:
     whole = view("2:a 2:b")
@@ -68,7 +68,7 @@ def test_whoever_has_nothing_is_served_from_the_beginning_whatever_epoch_it_name
     assert classify_fetch(whole, SNAPSHOT, 0, epoch) == NeedsSnapshot(SNAPSHOT)
 
 
-def test_a_trimmed_log_without_any_snapshot_says_so() -> None:
+def test_a_trimmed_log_without_a_snapshot_needs_an_unknown_one() -> None:
     """Goal: a lost checkpoint is no crash. Method: positions below the log start."""
     for offset in (0, 5, 19):
         assert classify_fetch(TRIMMED, None, offset, 1) == NeedsSnapshot(None)

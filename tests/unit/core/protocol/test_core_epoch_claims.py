@@ -88,7 +88,7 @@ def test_no_request_reaches_an_epoch_that_elections_cannot(author: ReplicaKey) -
     assert before < cluster[2].epoch <= before + 10
 
 
-def test_only_a_voter_leads_and_only_who_is_ahead_may_be_unknown() -> None:
+def test_only_a_voter_leads_and_only_a_later_epoch_may_name_an_unknown_one() -> None:
     """Goal: rule 3. Method: a stranger's BeginQuorumEpoch, and votes at and ahead of our end."""
     cluster = leaderless()
     receive(cluster, 2, 77, requests(STRANGER, 2)[2])
@@ -102,7 +102,7 @@ def test_only_a_voter_leads_and_only_who_is_ahead_may_be_unknown() -> None:
 
 
 @pytest.mark.parametrize("pre_vote", [False, True], ids=["vote", "pre-vote"])
-def test_an_observer_is_moved_by_who_names_it_or_is_a_known_voter(pre_vote: bool) -> None:
+def test_an_observer_follows_an_epoch_only_from_a_known_or_named_source(pre_vote: bool) -> None:
     """Goal: rule 4, for two additions of which an observer has neither record. Method: candidates.
 
     Whoever names another disk, or nobody, or is not ahead, moves nothing.

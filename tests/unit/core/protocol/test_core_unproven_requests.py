@@ -80,7 +80,7 @@ def test_what_a_stranger_acknowledged_is_held_against_no_voter() -> None:
     assert (answer.error, answer.records.base_offset) == (ErrorCode.NONE, own_end)
 
 
-def test_a_voter_is_held_to_what_it_acknowledged_whatever_a_stranger_said_since() -> None:
+def test_a_strangers_request_does_not_change_what_a_voter_acknowledged() -> None:
     """Neither a lower position in its name nor a loss that it did not report lets it off."""
     cluster, own_end = alone()
     end_offset = cluster[1].log_end.offset
@@ -94,7 +94,7 @@ def test_a_voter_is_held_to_what_it_acknowledged_whatever_a_stranger_said_since(
 
 
 @pytest.mark.parametrize("campaign_now", [False, True])
-def test_no_stranger_ends_the_epoch_of_a_leader_that_is_heard(campaign_now: bool) -> None:
+def test_no_stranger_ends_the_epoch_of_a_leader_in_contact(campaign_now: bool) -> None:
     cluster = led()
     request = end(cluster, campaign_now=campaign_now)
     receive(cluster, 2, 1, request)
@@ -154,7 +154,7 @@ def test_who_is_taken_for_the_leader_of_a_later_epoch_is_elected_all_the_same() 
     assert cluster.leaders() == [2]
 
 
-def test_nobody_leads_before_the_first_election() -> None:
+def test_there_is_no_leader_before_the_first_election() -> None:
     cluster = CoreCluster()
     for each in (1, 2, 3):
         receive(cluster, each, each % 3 + 1, begin(each % 3 + 1, 0))
@@ -176,7 +176,7 @@ def test_only_the_leader_itself_calls_off_a_campaign() -> None:
     assert cluster[2].role_name == "Follower"
 
 
-def test_an_epoch_that_it_is_said_to_lead_is_left_behind_without_a_vote() -> None:
+def test_an_epoch_that_names_the_node_itself_as_leader_is_passed_without_a_vote() -> None:
     """It might have led it, and forgotten that: nobody else gets its vote there."""
     cluster = led()
     cluster.crash(1)
@@ -212,7 +212,7 @@ def test_no_stranger_changes_the_voters(author: int, change: Any) -> None:
     assert cluster[1].pending_change is not None or cluster[1].voters != before
 
 
-def test_what_a_stranger_acknowledged_lets_nobody_trim_the_log() -> None:
+def test_a_strangers_acknowledgement_does_not_allow_trimming() -> None:
     progress = ReplicaProgress(key(2), is_voter=True, live_since_ms=0)
     progress.note_fetch(20, now_ms=1, leader_end=40, is_proven=False)
     assert progress.trim_position == 20

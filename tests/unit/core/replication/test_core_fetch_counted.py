@@ -22,7 +22,7 @@ CONSUMER = ReplicaKey(-1)
 OBSERVER = 9
 
 
-def test_a_fetch_tells_the_release_of_its_sender_and_who_fetches_through_it() -> None:
+def test_a_fetch_reports_its_senders_versions_and_subtree() -> None:
     """The release only now and then: a Fetch that says nothing about it changes nothing."""
     cluster = LoneLeader()
     supported = (VersionRange("f", 1, 2),)
@@ -97,7 +97,7 @@ def test_who_is_sent_to_a_checkpoint_is_reported_as_that() -> None:
 @pytest.mark.parametrize(("is_proven", "error"), [
     (True, ErrorCode.NONE), (False, ErrorCode.REPLICA_REGRESSED),
 ])  # fmt: skip
-def test_a_voter_that_says_itself_that_it_lost_records_is_not_held_to_them(
+def test_a_voter_that_reports_lost_records_may_fetch_below_its_acknowledgement(
     is_proven: bool, error: ErrorCode
 ) -> None:
     """Unless somebody else may have said so. Method: it asks from a history that parted, with word
@@ -147,7 +147,7 @@ def test_a_delayed_high_watermark_counts_as_that_timer() -> None:
     assert cluster[1].timers_fired - before == {Timer.WATERMARK_DELAY: len(fetch_answers(output))}
 
 
-def test_without_a_delay_nobody_waits_for_records_to_gather() -> None:
+def test_without_a_delay_records_are_served_at_once() -> None:
     cluster = LoneLeader(config=QuorumConfig(append_delay_ms=0))
     cluster.propose(1)
     cluster.fetch(2)
@@ -155,7 +155,7 @@ def test_without_a_delay_nobody_waits_for_records_to_gather() -> None:
     assert cluster.fired(Timer.APPEND_DELAY) == 0
 
 
-def test_whoever_lacks_the_record_of_the_voters_in_force_is_served_at_once() -> None:
+def test_a_replica_without_the_voters_record_in_force_is_served_at_once() -> None:
     """It may not know yet that it votes, or that another does no longer."""
     cluster = LoneLeader((1, 2, 3, 4, 5), config=QuorumConfig(append_delay_ms=5))
     cluster.fetch(OBSERVER)

@@ -71,7 +71,7 @@ class Asking:
         return self.cluster[2].timers_fired[timer, Purpose.READ_POSITION]
 
 
-def test_one_request_speaks_for_the_reads_that_waited_when_it_left() -> None:
+def test_one_request_covers_the_reads_that_waited_when_it_was_sent() -> None:
     """And the next one leaves with its answer, for those that have come meanwhile."""
     node = Asking()
     node.ask(1)
@@ -120,7 +120,7 @@ def test_a_request_without_an_answer_is_sent_again_after_its_time_and_a_back_off
 
 
 @pytest.mark.parametrize("is_refused", [False, True])
-def test_a_failed_request_is_for_nobody_until_the_next_one_leaves(is_refused: bool) -> None:
+def test_a_failed_request_leaves_reads_waiting_for_the_next_one(is_refused: bool) -> None:
     """Goal: no read is confirmed by a request that left before it came. Method: fail, and let
     another read come before the next attempt; then the first read alone expires."""
     node = Asking()

@@ -44,7 +44,7 @@ def test_a_position_must_be_one_and_come_from_the_leader(
     assert done == ([ReadConfirmed(5, offset)] if is_taken else [])
 
 
-def test_a_leader_whose_leadership_is_not_durable_describes_nobody() -> None:
+def test_a_leader_before_its_leadership_is_durable_shows_no_replicas() -> None:
     cluster, leader = SITUATIONS["leader-before-durable"]()
     assert cluster[leader].replicas() == ()
     cluster.persist(leader)

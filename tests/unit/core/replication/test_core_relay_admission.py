@@ -64,7 +64,7 @@ def compare(relay: RelayNode, offset: int, *, theirs: bytes, ours: bytes) -> Out
     return relay.node.receive(relay.now_ms, 8, arrival.received(asked, own_digest=ours))
 
 
-def test_a_relay_that_has_become_a_voter_serves_nobody_as_a_relay() -> None:
+def test_a_relay_that_became_a_voter_serves_no_observer() -> None:
     """Its log above the high watermark counts now, and it may come to lead."""
     relay = RelayNode(voters=(1, 2, 7))
     assert errors(relay.ask(fetch_offset=1)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
@@ -95,7 +95,7 @@ def test_a_relay_that_leads_serves_as_the_leader_also_while_it_removes_itself() 
     assert cluster[2].high_watermark == cluster[2].log_end_offset
 
 
-def test_a_relay_without_a_leader_serves_nobody() -> None:
+def test_a_relay_without_a_leader_serves_no_observer() -> None:
     """Method: a fresh one, asked in the epoch before the first, just after its start."""
     relay = RelayNode(disk=Disk(), now_ms=0, has_contact=False)
     assert relay.node.epoch == 0
@@ -103,12 +103,12 @@ def test_a_relay_without_a_leader_serves_nobody() -> None:
     assert errors(given) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
-def test_a_relay_whose_leader_has_not_answered_in_this_epoch_serves_nobody() -> None:
+def test_a_relay_without_a_response_in_this_epoch_serves_no_observer() -> None:
     relay = RelayNode(has_contact=False)
     assert errors(relay.ask(fetch_offset=1)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
-def test_a_relay_that_downloads_a_checkpoint_serves_nobody() -> None:
+def test_a_relay_that_downloads_a_checkpoint_serves_no_observer() -> None:
     """Its log is about to be replaced. Those that wait are refused as well."""
     relay = RelayNode()
     assert relay.ask() == []
@@ -238,7 +238,7 @@ def test_who_waits_is_refused_when_the_relay_becomes_a_voter() -> None:
     assert fired(relay)[Timer.RELAY_AGE] == 0
 
 
-def test_who_waits_is_told_that_its_epoch_is_over() -> None:
+def test_a_held_fetch_is_answered_when_its_epoch_ends() -> None:
     relay = RelayNode()
     assert relay.ask() == []
     newer = FetchResponse(relay.fetch.request_id, ErrorCode.FENCED_LEADER_EPOCH, 2, 2)
@@ -247,7 +247,7 @@ def test_who_waits_is_told_that_its_epoch_is_over() -> None:
     assert [answer.error for _, answer in answers(output)] == [ErrorCode.FENCED_LEADER_EPOCH]
 
 
-def test_a_relay_wakes_for_those_who_wait_when_its_leader_has_been_silent_for_too_long() -> None:
+def test_a_relay_answers_held_fetches_when_its_leader_is_silent_for_too_long() -> None:
     config = QuorumConfig(relay_age_max_ms=300)
     relay = RelayNode(config=config)
     confirmed_ms = relay.now_ms

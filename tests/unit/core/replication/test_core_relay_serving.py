@@ -29,7 +29,7 @@ def test_an_observer_that_has_everything_is_answered_when_its_time_is_over() -> 
     assert (answer.records, answer.path) == (b"", (key(7),))
 
 
-def test_a_relay_that_nobody_fetches_from_keeps_no_clock() -> None:
+def test_a_relay_without_fetches_sets_no_timer() -> None:
     """With an observer below it wakes once a second for upkeep; without one it has longer."""
     for has_observer in (False, True):
         relay = RelayNode()
@@ -43,15 +43,15 @@ def test_a_relay_that_nobody_fetches_from_keeps_no_clock() -> None:
         assert (deadline_ms == relay.now_ms + 1_000) == has_observer
 
 
-def test_an_answer_is_as_old_as_what_the_leader_said_and_since_then() -> None:
+def test_a_responses_age_counts_from_the_leaders_response() -> None:
     """And of unknown age where the leader itself could not say."""
-    for age_ms, told_ms in ((-1, -1), (0, 130), (20, 150)):
+    for age_ms, expected_ms in ((-1, -1), (0, 130), (20, 150)):
         relay = RelayNode()
         relay.now_ms += 30
         relay.fetch_answered(3, age_ms=age_ms)
         relay.now_ms += 100
         ((_, answer),) = relay.ask(fetch_offset=1)
-        assert answer.leader_age_ms == told_ms
+        assert answer.leader_age_ms == expected_ms
 
 
 def test_who_fetches_from_a_relay_is_seen_there_as_an_observer() -> None:
@@ -117,7 +117,7 @@ def test_a_relay_waits_no_longer_than_its_own_limit() -> None:
         (key(8), ErrorCode.NONE),
     ],
 )
-def test_consumers_voters_and_who_stands_above_are_not_served(
+def test_consumers_voters_and_nodes_on_the_route_are_not_served(
     replica: ReplicaKey, error: ErrorCode
 ) -> None:
     ((_, answer),) = RelayNode(path=(key(6),)).ask(replica=replica, fetch_offset=1)
@@ -140,7 +140,7 @@ def test_a_relay_serves_no_more_observers_than_it_may_know() -> None:
     assert answer.error is ErrorCode.NONE
 
 
-def test_without_word_from_the_leader_waiting_observers_are_refused_and_new_ones_as_well() -> None:
+def test_without_leader_contact_held_and_new_fetches_are_refused() -> None:
     relay = RelayNode()
     relay.now_ms += CONFIG.relay_age_max_ms - WAIT_MS + 1
     assert relay.ask() == []
@@ -151,14 +151,14 @@ def test_without_word_from_the_leader_waiting_observers_are_refused_and_new_ones
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_the_age_of_the_leaders_word_is_told() -> None:
+def test_the_age_of_the_leaders_response_is_reported() -> None:
     relay = RelayNode()
     relay.now_ms += 40
     ((_, answer),) = relay.ask(fetch_offset=1)
     assert answer.contact_age_ms == 40
 
 
-def test_a_log_that_parted_is_told_where() -> None:
+def test_a_diverging_log_gets_the_divergence_point() -> None:
     ((_, answer),) = RelayNode().ask(last_fetched_epoch=0)
     assert answer.diverging == OffsetAndEpoch(0, 0)
     assert (answer.path, answer.records) == ((key(7),), b"")
@@ -209,7 +209,7 @@ def test_the_path_of_an_answer(
     assert (found[0] if found is not None else None) is problem
 
 
-def test_a_relays_answer_to_who_asks_the_leader_only_is_none() -> None:
+def test_a_relays_response_does_not_count_for_a_leader_only_request() -> None:
     answer = FetchResponse(1, ErrorCode.NONE, 1, 1, path=(key(7),), contact_age_ms=0)
     found = problem_with_path(observer(fetch_from=()), answer)
     assert found == (IgnoreReason.RELAY_NOT_USED, "relay 7")

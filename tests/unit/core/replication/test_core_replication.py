@@ -75,7 +75,7 @@ def test_records_are_served_to_held_fetches_before_they_are_flushed_here() -> No
         assert answer.records.bytes_max == cluster.config.fetch_bytes_max
 
 
-def test_whoever_asks_for_more_is_served_no_more_than_this_leader_may_send() -> None:
+def test_a_response_is_limited_by_the_leaders_own_maximum() -> None:
     """Goal: no answer that fits no message. Method: a Fetch for a gibibyte."""
     cluster = led(config=QuorumConfig(fetch_bytes_max=64, append_delay_ms=0))
     cluster.propose(1, 2)
@@ -107,7 +107,7 @@ def test_two_voters_commit_without_the_leaders_disk() -> None:
     assert HighWatermarkAdvanced(5) in output.progress
 
 
-def test_a_moved_high_watermark_is_told_to_those_who_wait() -> None:
+def test_an_advanced_high_watermark_answers_held_fetches() -> None:
     """Goal: without a delay, at once. Method: hold one, let the other commit."""
     cluster = led()
     cluster.propose(1, 2)
@@ -132,7 +132,7 @@ def test_a_moved_high_watermark_waits_for_records_to_go_along_with() -> None:
     assert [each.high_watermark for each in responses if isinstance(each, FetchResponse)] == [5]
 
 
-def test_a_moved_high_watermark_is_told_soon_if_nothing_follows() -> None:
+def test_an_advanced_high_watermark_is_sent_soon_without_new_records() -> None:
     """Goal: replicas are never far behind. Method: commit, append nothing, let the delay pass."""
     cluster = led(config=QuorumConfig(append_delay_ms=0))
     cluster.propose(1, 2)
@@ -289,7 +289,7 @@ def test_a_plain_consumer_at_the_log_start_has_no_history_to_differ_in() -> None
 
 @pytest.mark.parametrize("sender", [2, -1], ids=["replica", "consumer"])
 @pytest.mark.parametrize("max_wait_ms", [0, 1])
-def test_a_fetch_waits_as_long_as_it_says_and_no_timer_counts_without_a_wait(
+def test_a_fetch_is_held_for_its_max_wait_and_without_one_sets_no_timer(
     sender: int, max_wait_ms: int
 ) -> None:
     """Goal: 0 is no wait and 1 is one. Method: nothing to tell; look now, and a millisecond on."""
@@ -342,7 +342,7 @@ def test_a_voter_that_knows_of_its_loss_is_served_and_counts_for_what_it_has() -
     assert cluster[1].high_watermark == 3
 
 
-def test_describe_quorum_tells_when_a_replica_was_last_caught_up() -> None:
+def test_describe_quorum_reports_when_a_replica_was_last_caught_up() -> None:
     """Goal: KIP-836 times. Method: caught up, then one append behind, then two."""
     cluster = led()
     start_ms = cluster.now_ms

@@ -99,7 +99,7 @@ def test_writes_gather_from_the_first_one_on() -> None:
     ]
 
 
-def test_who_has_most_is_served_first_whoever_was_back_first() -> None:
+def test_the_most_caught_up_replica_is_served_first() -> None:
     """Goal: a commit needs one answer. Method: the one with less waits longer already."""
     cluster = led()
     propose(cluster)
@@ -133,7 +133,7 @@ def test_a_fetch_that_a_commit_may_need_is_answered_as_it_comes() -> None:
     assert fetch(cluster, 5, end + 1) == [(5, end + 2)], "of those only one has as much"
 
 
-def test_nobody_is_needed_once_all_is_committed() -> None:
+def test_no_replica_is_needed_once_all_is_committed() -> None:
     """Goal: what lags gathers. Method: the quick one is back with everything and waits."""
     cluster = led()
     end = cluster[1].log_end_offset
@@ -157,7 +157,7 @@ def test_who_is_far_behind_is_served_at_once() -> None:
     assert fetch(cluster, 3, end + 2) == [(3, end + GATHERED_MAX + 2)]
 
 
-def test_without_a_delay_everybody_is_served_at_once() -> None:
+def test_without_a_delay_every_replica_is_served_at_once() -> None:
     """Goal: it can be switched off."""
     cluster = led(delay_ms=0)
     assert [each for each, _ in propose(cluster)] == [2, 3, OBSERVER]

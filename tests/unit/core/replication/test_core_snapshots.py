@@ -109,7 +109,7 @@ def test_a_slice_is_named_for_the_runtime_to_read() -> None:
     assert (answer.position, answer.bytes_max) == (32, 16)
 
 
-def test_a_downloading_voter_keeps_its_leader_in_office_and_an_observer_does_not() -> None:
+def test_a_downloading_voter_counts_as_leader_contact_and_an_observer_does_not() -> None:
     """Goal: FetchSnapshot counts for check quorum. Method: only such requests for a while."""
     for replica, survives in ((key(2), True), (key(9), False)):
         cluster = serving()

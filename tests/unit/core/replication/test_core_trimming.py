@@ -98,7 +98,7 @@ def test_a_restart_does_not_begin_the_holding_time_anew() -> None:
     assert cluster[1].log_start == FIRST
 
 
-def test_a_voter_never_heard_of_holds_the_log_for_one_session() -> None:
+def test_a_voter_that_never_fetched_holds_the_log_for_one_session() -> None:
     """Goal: a new leader knows nothing yet. Method: a voter that is away from the start."""
     cluster = CoreCluster(config=QuorumConfig(observer_session_ms=5_000))
     cluster.crash(3)
@@ -112,7 +112,7 @@ def test_a_voter_never_heard_of_holds_the_log_for_one_session() -> None:
     assert cluster[1].log_start == FIRST
 
 
-def test_a_new_leader_keeps_its_log_for_observers_that_it_has_not_heard() -> None:
+def test_a_new_leader_keeps_its_log_for_observers_before_their_first_fetch() -> None:
     """Goal: 630.5 for observers of an earlier leader. Method: one whom the next leader never hears.
 
     Its checkpoint is there already, and all whom it has heard are beyond.
@@ -213,7 +213,7 @@ def test_the_log_start_never_falls() -> None:
     assert cluster[2].log_start == FIRST
 
 
-def test_without_its_snapshot_a_trimmed_leader_says_so_instead_of_guessing() -> None:
+def test_without_its_snapshot_a_trimmed_leader_reports_an_error() -> None:
     """Goal: a quarantined checkpoint is survived. Method: remove the only one, fetch from 0."""
     cluster = led()
     checkpoint(cluster, 1, FIRST)

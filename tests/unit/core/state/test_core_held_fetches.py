@@ -51,7 +51,7 @@ def test_replicas_wait_for_records_and_consumers_for_commits() -> None:
     assert held.earliest_ms == NEVER_MS
 
 
-def test_who_knows_less_of_the_high_watermark_is_told() -> None:
+def test_a_replica_with_an_older_high_watermark_is_answered() -> None:
     unaware, aware = fetch(1, 50, knows=4), fetch(2, 1, knows=5)
     covered, uncovered = fetch(3, 5, is_consumer=True), fetch(4, 4, is_consumer=True, knows=9)
     held = holding(unaware, aware, covered, uncovered)

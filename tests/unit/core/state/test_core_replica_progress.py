@@ -62,7 +62,7 @@ def test_a_position_that_only_an_unproven_fetch_names_does_not_let_the_log_go() 
     assert progress.trim_position == 10
 
 
-def test_a_relay_needs_what_anybody_below_it_needs() -> None:
+def test_a_relay_needs_the_lowest_position_of_its_subtree() -> None:
     assert replica(offset=30, low=12).trim_position == 12
     assert replica(offset=30, low=31).trim_position == 30
 
@@ -99,7 +99,7 @@ def test_a_relay_reports_the_lowest_need_of_all_below_it_and_their_routes() -> N
     assert relay.subtree.low == 4
 
 
-def test_a_report_names_a_bounded_number_of_routes_and_counts_everybody() -> None:
+def test_a_report_has_a_bounded_number_of_routes_and_counts_all_members() -> None:
     relay = relay_above(*(replica(each, offset=4) for each in range(10, 11 + LINKS_MAX)))
     assert relay.subtree is not None
     assert (len(relay.subtree.links), relay.subtree.members) == (LINKS_MAX, LINKS_MAX + 1)

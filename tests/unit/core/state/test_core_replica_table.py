@@ -88,7 +88,7 @@ def test_contact_with_two_of_the_remaining_voters_proves_a_majority() -> None:
     assert not cluster[1].is_leader
 
 
-def test_a_replica_is_disqualified_as_long_as_it_says_so() -> None:
+def test_a_replica_is_disqualified_as_long_as_it_reports_it() -> None:
     cluster = LoneLeader()
     for is_reported in (True, False, True):
         cluster.now_ms += 10

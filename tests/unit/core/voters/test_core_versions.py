@@ -101,7 +101,7 @@ def test_one_that_cannot_take_part_is_refused_with_words(
     assert words in answer.message
 
 
-def test_an_update_must_say_what_the_replica_itself_says() -> None:
+def test_an_update_must_match_the_versions_that_the_replica_reports() -> None:
     """The record would promise what the voter does not keep."""
     answer = asked(*with_kraft_version((FEATURE,)), change=moved(max_supported_version=2))
     assert (answer.error, answer.offset) == (ErrorCode.INVALID_REQUEST, -1)
@@ -117,7 +117,7 @@ def test_other_versions_at_the_same_place_are_asked_for_too() -> None:
     assert answered(cluster).error == ErrorCode.INVALID_REQUEST
 
 
-def test_the_entry_carries_what_the_new_voter_says_of_itself() -> None:
+def test_the_voter_record_has_the_versions_that_the_new_voter_reports() -> None:
     cluster = led()
     wrong = replace(voter(4), min_supported_version=1, max_supported_version=7)
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(1, wrong)))
@@ -127,7 +127,7 @@ def test_the_entry_carries_what_the_new_voter_says_of_itself() -> None:
     assert (entry.min_supported_version, entry.max_supported_version) == (0, 1)
 
 
-def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
+def test_a_refused_handshake_is_reported_at_the_timeout() -> None:
     cluster = led()
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(1, voter(4))))
     peer, request = probe_in(cluster)
@@ -151,7 +151,7 @@ def test_a_refused_handshake_is_told_when_the_time_is_over() -> None:
     assert "frame versions 3 to 4" in answer.message
 
 
-def test_a_feature_at_level_0_is_asked_of_nobody() -> None:
+def test_a_feature_at_level_0_is_required_of_no_voter() -> None:
     assert why_not_run_with(4, (), {"f": 0}) == ""
     assert why_not_run_with(4, (), {"f": 1}).endswith("f 1 is in force, it supports no level of it")
 
@@ -184,7 +184,7 @@ def runs(cluster: CoreCluster, node_id: NodeId, highest: int) -> None:
     cluster.call(node_id, lambda node: node.on_local_event(cluster.now_ms, event))
 
 
-def test_a_leader_asks_voters_that_say_nothing_by_themselves(
+def test_a_leader_requests_versions_from_voters_that_report_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Goal: levels rise only where all can follow. Method: one down at first, then replaced, of
@@ -225,7 +225,7 @@ def test_a_release_that_was_replaced_is_known_from_its_first_fetches() -> None:
     assert cluster[1].epoch == 1
 
 
-def test_a_voter_tells_its_release_until_its_leader_has_answered() -> None:
+def test_a_voter_reports_its_versions_until_its_leader_has_answered() -> None:
     """Goal: Fetches stay small, and one that is lost is made good for. Method: lose the first."""
     cluster = CoreCluster((1, 2, 3))
     cluster.elect(1)
@@ -257,7 +257,7 @@ def test_a_voter_tells_its_release_until_its_leader_has_answered() -> None:
     assert versions(cluster)[3] == 5
 
 
-def test_an_observer_tells_nobody_its_release() -> None:
+def test_an_observer_reports_its_versions_to_no_node() -> None:
     cluster = led()
     runs(cluster, 4, 5)
     cluster.sent.clear()
