@@ -18,7 +18,7 @@ DIGESTS_RIGHT = 3
 
 
 def vote_raises_epoch() -> None:
-    """A request of anybody moves its receiver to a later epoch."""
+    """Break it: a request of any sender moves its receiver to a later epoch."""
     from quorum.core.protocol import epoch_claims
 
     epoch_claims._why_not_raise = lambda *_: None
@@ -36,7 +36,7 @@ def call_ends_process() -> None:
 
 
 def call_raises() -> None:
-    """A call in a replica's name raises what nobody expects."""
+    """Break it: a call with a replica's name raises an unexpected error."""
     from quorum.transport import unary
 
     def fail(*_: object) -> None:
@@ -46,7 +46,7 @@ def call_raises() -> None:
 
 
 def image_changes() -> None:
-    """The image of a node is another one after a while, though nobody wrote."""
+    """Break it: the image of a node changes after a while without a write."""
     from quorate.services import image_digests
 
     taken, plain = itertools.count(), image_digests._digested
@@ -61,7 +61,7 @@ def image_changes() -> None:
 
 
 def refused_write_applies() -> None:
-    """A write is applied, and its author told that it was refused."""
+    """Break it: a write is applied, and its client is refused."""
     from quorate.services import metadata
     from quorum.errors import CommandError, ErrorCode
 

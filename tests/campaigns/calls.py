@@ -3,11 +3,11 @@
 Rounds of calls, a few methods each. After each round the honest client puts its key back and
 everything that identifies the quorum is compared with what it was: epoch, leader, vote on disk,
 voter set, endpoints, processes, tracebacks, readiness, the images with one another, and, in rounds
-without writes, the image with the old one. At the end every batch of the log is held against what
-its author was answered.
+without writes, the image with the old one. At the end every batch of the log is compared with the
+answer to its client.
 
-Not sent: what would be right. An operator's calls with the very key of a voter are authorised, and
-streams with the whole key of a voter are believed in plain mode.
+Authorised calls are not sent: an operator's calls with the exact key of a voter, and streams with
+the whole key of a voter, which plain mode accepts.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class CallsCampaign:
                 log = await batches(self._channels[leader.id], first, end)
                 self._problems += self._explained(honest, log, first)
             except ClusterError as error:
-                # Nothing can be compared any more, and that is the finding.
+                # Nothing can be compared from here on, and that is the finding.
                 self._problems.append(str(error))
         self._problems += [f"an honest write failed: {each}" for each in honest.failures]
         return self._report(time.monotonic() - began, len(honest.written), len(log))

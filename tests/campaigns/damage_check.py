@@ -1,9 +1,9 @@
-"""Whether a node dealt with damaged files as it must: a pure function of what was seen.
+"""Checks whether a node handled damaged files correctly: a pure function of the observations.
 
-A damage ends in one of: *reported* (the file is named as repaired, set aside or cut, and counted),
-*refused* (the start ends with code 8 and names the file), *no harm* (the file lies there as it was
-damaged, or is gone, and nothing is wrong: it is needed no more, or the damage says nothing). What
-may never be is a file that is whole again without a word.
+Allowed outcomes are *reported* (the file is named as repaired, quarantined or cut, and counted),
+*refused* (the start ends with code 8 and names the file) and *no effect* (the file is still damaged
+or gone, and nothing is wrong: it is not needed, or the damage carries no information). A file must
+never be repaired without a report.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Start:
     repaired_count: float = 0.0
     """``quorate_repaired_files_total`` over all kinds."""
     was_clean: bool = False
-    """Whether the process before had stopped cleanly: its mark said all of its log."""
+    """Whether the last process had stopped cleanly: its mark covered all of its log."""
     epochs_changed: bool = False
 
 
@@ -67,7 +67,7 @@ def refusal(faults: Sequence[Damage], start: Start) -> list[str]:
     """What is wrong with a start that was refused; [] where it is as promised."""
     found = []
     text = "\n".join(start.last_lines)
-    # Whole files of another node are no damage: they say plainly that they are another's.
+    # Whole files of another node are no damage: their content names their owner.
     is_mistaken = any(
         each.path.name == META_PROPERTIES_NAME and each.manner in _FOREIGN for each in faults
     )
@@ -110,14 +110,14 @@ def _is_reported(damage: Damage, reported: Sequence[str]) -> bool:
 
 
 def _meaning(content: bytes | None) -> object:
-    """What an identity says: its properties. Of comments, and line ends, nothing depends."""
+    """Return the properties of an identity file; comments and line ends do not matter."""
     lines = (content or b"").splitlines()
     pairs = {line.strip() for line in lines if line.split(b"=")[0] in _PROPERTIES}
     return pairs or content
 
 
 def _unreported(damage: Damage, start: Start) -> str:
-    """Why a damage that nobody reported is wrong; empty where it may be."""
+    """Return why an unreported damage is wrong; empty where it is allowed."""
     found, left = start.found.get(damage.path), start.left.get(damage.path)
     if found == damage.before or found != damage.after:
         # Nothing was changed, or the process that ran meanwhile had written its file once more.
@@ -141,7 +141,7 @@ def _unreported(damage: Damage, start: Start) -> str:
 
 
 def lost_writes(written: Mapping[str, str], served: Mapping[str, str | None]) -> list[str]:
-    """The names whose last acknowledged value a node does not serve."""
+    """Return the names whose last acknowledged value a node does not serve."""
     return [name for name, value in written.items() if served.get(name) != value]
 
 

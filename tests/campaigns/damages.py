@@ -1,9 +1,9 @@
 """Damage to the files of live nodes, hundreds of times, each evaluated.
 
 One cluster is kept. A step writes, damages the files of its victims while they run or are stopped,
-restarts them, and compares: what each reported with what was done, its image with the others', and
-every acknowledged write with what it serves. Victims are one node, or two at once of a cluster in
-which two are a minority of the voters. The next step waits until all nodes are level.
+restarts them, and compares: the reports of each with its damage, its image with the others', and
+every acknowledged write with the served value. Victims are one node, or two at once in a cluster
+where two are a minority of the voters. The next step waits until all nodes have caught up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SETTINGS: dict[str, object] = {
 }
 """Many small files of every kind, and a scrubber that comes by within a second."""
 NODES_OF: Mapping[int, dict[str, int]] = {1: {"voters": 3}, 2: {"voters": 5, "observers": 1}}
-"""The cluster for so many victims: they are a minority of its voters, whoever they are."""
+"""Number of voters by number of victims: any victims are a minority of the voters."""
 WAYS = ("stopped", "killed", "running")
 KEYS = 64
 WRITES_EACH = 6
@@ -200,7 +200,7 @@ class DamagesCampaign:
             text = "\n".join(last_lines)
             for damage in faults:
                 if damage.path.name in text:
-                    # As docs/operations/recover.md says: the operator puts back what is damaged.
+                    # As in docs/operations/recover.md: the operator restores the damaged file.
                     write(damage.path, damage.before)
             faults = [damage for damage in faults if damage.path.name not in text]
         self._problems.append(f"{label}: does not start again:\n{node.log_tail(6)}")

@@ -36,7 +36,7 @@ SMALL_SETTINGS: dict[str, object] = {
 
 
 class NotPossibleError(Exception):
-    """This machine does not let the fault be made; the message says what it lacks."""
+    """The fault cannot be injected on this machine; the message names what is missing."""
 
 
 @dataclass
@@ -177,7 +177,7 @@ def read_only(folder: Path) -> Seen:
 
 
 def read_only_while_running(folder: Path) -> Seen:
-    """The leader's directory becomes read-only: what it opens from now on it cannot write."""
+    """Make the leader's directory read-only: files opened from now on cannot be written."""
     seen = Seen()
     with running(folder, settings=SMALL_SETTINGS) as cluster:
         node = cluster.leader()
@@ -289,7 +289,7 @@ def _command(*words: str) -> None:
 
 
 def _refusal_to_write(directory: Path) -> str:
-    """What a write there says; empty where it succeeds."""
+    """Return the error of a write there; empty where it succeeds."""
     probe = directory / "probe"
     try:
         probe.touch()

@@ -30,7 +30,7 @@ PRELOADED = (
 
 
 def _serve(config: str, log: str, environment: Mapping[str, str], defect: str) -> None:
-    """The life of the child."""
+    """Run the child process."""
     os.setsid()
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
     for each in (1, 2):

@@ -82,8 +82,8 @@ def requests(cluster_state: ClusterState, sender: ReplicaKey) -> dict[type, Call
 class StreamScripts:
     """Scripts without end, by one random source.
 
-    No script speaks with the whole key of a voter. In plain mode that is believed, and promised to
-    nobody (docs/guarantees.md, Faults); a stream under a voter's number and another disk is not.
+    No script uses the whole key of a voter: plain mode accepts it, outside the guarantees
+    (docs/guarantees.md, Faults). A stream with a voter's id and another directory id is refused.
     """
 
     def __init__(

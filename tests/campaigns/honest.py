@@ -20,7 +20,7 @@ BASELINE = "1"
 PAUSE_SECONDS = 0.02
 WRITE_SECONDS = 30.0
 PRINCIPAL = "principal"
-"""The header of what somebody asked for; the quorum's own records have none."""
+"""The header of batches that a client requested; the quorum's own batches have none."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class HonestWriter:
             self.written[answer.offset] = value
 
     async def go_on(self, stop: asyncio.Event) -> None:
-        """Write until told to stop, then put the old value back."""
+        """Write until stopped, then restore the old value."""
         while not stop.is_set():
             self._number += 1
             await self.write(str(self._number))
@@ -100,11 +100,11 @@ def unexplained(
     *,
     unknown: int,
 ) -> list[str]:
-    """Compare the log with who was told what; [] when each explains the other.
+    """Compare the log with the answers to clients; [] when they agree.
 
     Args:
         log: Every batch of data since the beginning.
-        honest: What the honest client was told of its writes.
+        honest: The answers to the honest client's writes.
         mutants: Ends of batches that mutated writes were acknowledged with.
         unknown: Mutated writes without an answer: each may have written one batch.
     """

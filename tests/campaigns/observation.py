@@ -44,13 +44,12 @@ class Observation:
 
 
 def differences(before: Observation, after: Observation, *, same_image: bool) -> list[str]:
-    """Say what is not as it was; [] when everything is.
+    """Return the differences; [] when there are none.
 
     Args:
-        before: When nothing had been sent.
-        after: When everything sent was answered and every node had applied the whole log.
-        same_image: Whether the digest must be the same, too. It must not where calls that were
-            sent may write.
+        before: The observation before any call.
+        after: The observation when every call was answered and every node had applied the log.
+        same_image: Whether the digest must be equal as well; not where the calls may write.
     """
     found = []
     for number, was in before.nodes.items():

@@ -21,7 +21,7 @@ from tests.campaigns.valid_calls import EXCHANGE, METHODS, WRITES
 READ_SECONDS = 0.4
 """A read that waits for what never comes is given up; it was taken by then."""
 WRITE_SECONDS = 20.0
-"""Long enough to be answered for certain: an unknown outcome can be held against nobody."""
+"""Long enough for a certain answer: an unknown outcome proves nothing."""
 FRAME_SECONDS = 0.1
 """How long a frame's answer is awaited; a request that is ignored has none."""
 OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
@@ -29,7 +29,7 @@ RAISED = "raised"
 GONE = "gone"
 """How no call may end: by something that was raised in the node, or with the connection."""
 OWN_WORDS = "Internal error from Core"
-"""What gRPC says on this side when a frame is written to a stream that the node has just ended."""
+"""The error of gRPC on this side when a frame is written to a stream that the node just ended."""
 ENDED = "ended before it was written"
 
 
@@ -180,7 +180,7 @@ def _forget(read: asyncio.Future[Any]) -> None:
 
 
 async def config_digest(channel: aio.Channel, hello: bytes) -> bytes:
-    """What a node says its configuration is, in answer to a hello that it refuses.
+    """Return the configuration that a node reports when it refuses a hello.
 
     Raises:
         PeerProtocolError: It answered something else.

@@ -1,7 +1,7 @@
-"""A node whose wall clock steps: by as many milliseconds as a file of its folder says.
+"""A node whose wall clock steps by the milliseconds that a file of its folder holds.
 
-Replaces what ``SystemClock.wall_ms`` returns, the one place where a node reads wall time. The
-monotonic clock goes on evenly, as it does on a machine whose date is set.
+Replaces the result of ``SystemClock.wall_ms``, the one place where a node reads wall time. The
+monotonic clock runs on evenly, as it does on a machine whose date is set.
 """
 
 from __future__ import annotations

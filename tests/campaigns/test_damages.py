@@ -31,7 +31,7 @@ STATE = Path("d/quorum-state")
 
 
 def start(damage: Damage, **given: object) -> Start:
-    """A node that is ready although the damage lies there, and says nothing."""
+    """Return a node that is ready although the damage is there, without a report."""
     plain = Start(
         lines=(), last_lines=(), exit_code=None, found={damage.path: damage.after},
         left={damage.path: damage.after}, was_clean=True,

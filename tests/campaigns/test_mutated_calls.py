@@ -51,7 +51,7 @@ SEEN = Observation({1: STATE, 2: STATE}, {1: (9, "d"), 2: (9, "d")})
 
 
 def test_every_rpc_has_valid_calls() -> None:
-    """Whoever adds an RPC, a kind of command or a request of peers adds its line."""
+    """A new RPC, kind of command or peer request needs a line."""
     assert valid_calls(CLUSTER_STATE).keys() == METHODS.keys()
     kinds = METHODS["/quorum.v1.MetadataService/Write"].input_type.fields_by_name["command"]
     in_protocol = {each.name for each in kinds.message_type.oneofs_by_name["kind"].fields}

@@ -1,7 +1,7 @@
-"""One valid message or several for every RPC of a server; what they are mutated from.
+"""Valid messages for every RPC of a server, from which mutations are made.
 
-An RPC that is missing here fails ``test_every_rpc_has_valid_calls``: whoever adds an RPC adds its
-line, and the campaign covers it from then on.
+An RPC without a line here fails ``test_every_rpc_has_valid_calls``. With its line, the campaign
+covers the RPC.
 """
 
 from __future__ import annotations
@@ -223,9 +223,9 @@ def _admin_calls(cluster_state: ClusterState, read: Any, place: list[Any]) -> di
 
 
 def is_authorised(method: str, data: bytes, cluster_state: ClusterState) -> bool:
-    """Whether this is what an operator may ask for: it would change the quorum, and rightly so.
+    """Return whether this is an authorised operator call, which may change the quorum.
 
-    Such calls are not sent. Nobody could tell what they do from what a mutated call must not.
+    Such calls are not sent: their effects look like those that a mutated call must not have.
     """
     kind = METHODS[method].input_type
     if kind.full_name not in _OPERATORS:

@@ -1,4 +1,4 @@
-"""A cluster of processes whose every connection goes through proxies."""
+"""A cluster of processes in which every connection goes through proxies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ minutes.
 class ChaosCluster(Processes):
     """Nodes that reach one another through proxies.
 
-    ``session`` names one life of a node, for local reads.
+    ``session`` names one process run of a node, for local reads.
     """
 
     program = "tests.chaos.node"
@@ -69,15 +69,15 @@ class ChaosCluster(Processes):
         self._is_certain[node.id] = True
 
     def incarnation_ends(self, node: LocalNode) -> None:
-        """Call before a node may die: what it answers from now on belongs to no session."""
+        """Call before a node may die: its answers from now on belong to no session."""
         self._is_certain[node.id] = False
 
     def has_served(self, node: LocalNode) -> bool:
-        """Whether the present, or last, life got as far as opening its ports."""
+        """Whether the current, or last, process run opened its ports."""
         with node.log_path.open("rb") as file:
             file.seek(self._log_sizes[node.id])
             return b"event=serving" in file.read()
 
     def session(self, node_id: int) -> str:
-        """The node's present life; empty while it may be dying."""
+        """Return the node's current session; empty while it may be dying."""
         return f"n{node_id}.{self._lives[node_id]}" if self._is_certain.get(node_id) else ""

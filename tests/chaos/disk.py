@@ -1,7 +1,7 @@
-"""The disk of a node under chaos: loses what was not synced, and fails on demand.
+"""The disk of a node under chaos: loses unsynced data, and fails on demand.
 
-A fault is on while a file of its name lies in the node's folder, above the data directory. The
-first call that meets it leaves a second file beside it, so that a fault nobody met is seen.
+A fault is active while a file of its name is in the node's folder, above the data directory. The
+first call that it affects writes a second file beside it, so a fault without effect is visible.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _SWITCHES = {Kind.DISK_FULL: FULL, Kind.SYNC_FAILS: SYNC_FAILS, Kind.DISK_HANGS:
 _AT_CLIENTS = frozenset({Kind.CLIENT_RESET, Kind.CLIENT_ONE_WAY, Kind.CLIENT_DELAY})
 _KILLS = frozenset({Kind.KILL, Kind.KILL_ALL, Kind.KILL_MAJORITY})
 Act = Callable[[Fault], Awaitable[bool]]
-"""Carries a fault out to its end, and says whether it had an effect."""
+"""Carries out a fault, and returns whether it had an effect."""
 
 
 class Nemesis:
@@ -175,7 +175,7 @@ class Nemesis:
             met.unlink(missing_ok=True)
         if fault.kind is Kind.DISK_HANGS:
             return has_effect
-        # It dies only if it wrote meanwhile; a new life either way.
+        # It dies only if it wrote meanwhile; a new process run either way.
         if node.is_running:
             await asyncio.to_thread(self._cluster.kill_together, [node])
         elif node.process is not None and node.process.returncode != Exit.DAMAGED:
@@ -241,7 +241,7 @@ class Nemesis:
                 links.delay(client, DELAY_SECONDS_MAX * fault.amount)
 
     async def _look_for_successor(self, fault: Fault, node: LocalNode) -> None:
-        """After a long cut of who led: does somebody else lead now?"""
+        """Return whether another node leads after a long cut of the leader."""
         is_long = fault.kind in ISOLATES and fault.seconds >= DEPOSES_SECONDS
         if not (is_long and fault.is_at_leader and node.is_running):
             return

@@ -1,8 +1,8 @@
-"""A node of the chaos cluster: ``quorate`` as it is, except that its peers are dialled by proxy.
+"""A node of the chaos cluster: ``quorate`` itself, but it connects to its peers through a proxy.
 
-In production a peer is reached directly, whatever proxy the environment names. Here the proxy is
-what breaks the network, so this process turns the option round before anything reads it. Without
-this no fault between two nodes ever happened, and nothing said so.
+In production a peer is reached directly, whatever proxy the environment names. Here the proxy
+injects network faults, so this process inverts the option before anything reads it. Without this no
+fault between two nodes would happen, and no check would show it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class LogReader:
             except OffsetOutOfRangeError as error:
                 self._fell_out(error)
             except ClientError:
-                # Nobody leads, or nobody can be reached.
+                # There is no leader, or no node can be reached.
                 await asyncio.sleep(PAUSE_SECONDS)
 
     def _fell_out(self, error: OffsetOutOfRangeError) -> None:

@@ -1,7 +1,7 @@
-"""Waiting that is counted in turns of the event loop, not by the clock.
+"""Timeouts that count turns of the event loop instead of clock time.
 
-When the machine stands still for seconds, so does whoever measures: by the clock every call would
-have overstayed its deadline, though nothing had a chance to end it.
+When the machine pauses for seconds, the measuring process pauses too. By the clock every call would
+have exceeded its deadline, although nothing could have ended it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """TCP between nodes, and between clients and nodes, through something that can break it.
 
 Every process is given an HTTP proxy of its own (gRPC takes it from the environment and asks it to
-CONNECT), so each knows who asks and for whom, and every pair can be treated differently. A
-direction that is held delivers what it held when it is let go, as a network does that only seemed
-dead.
+CONNECT), so each proxy knows both ends, and every pair can be treated differently. A held direction
+delivers all held bytes when it is released, as a slow network does.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ ACCEPT_TURNS = 4
 """Turns of the loop from ``accept(2)`` to the call of ``_accept``: three, and one to spare."""
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Direction = tuple[int, int]
-"""From whom to whom bytes flow, whoever opened the connection."""
+"""Sender and receiver of bytes, whichever of them opened the connection."""
 
 
 @dataclass(slots=True)
@@ -33,7 +32,7 @@ class Rule:
 
 
 class Links:
-    """The rules of all directions, and the connections they apply to. Lives on one loop."""
+    """The rules of all directions, and the connections they apply to. Used on one event loop."""
 
     def __init__(self) -> None:
         self._rules: dict[Direction, Rule] = {}
@@ -182,7 +181,7 @@ class Proxy:
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await self._carry((reader, writer), (there, back), target)
         except (OSError, ValueError, KeyError, asyncio.IncompleteReadError):
-            # Whoever asked sees its connection end.
+            # The client sees its connection end.
             pass
         finally:
             self._links.forget(pair, *writers)

@@ -255,5 +255,5 @@ class Run:
 
 
 def default_folder(seed: int) -> Path:
-    """Where a run is kept unless told otherwise."""
+    """Return the default directory of a run."""
     return Path(os.environ.get("TMPDIR", "/tmp")) / f"quorate-chaos-{seed}-{os.getpid()}"

@@ -70,7 +70,7 @@ class Fault:
     number: int
     kind: Kind
     is_at_leader: bool
-    """Whether it hits whoever leads then; otherwise the ``place``-th node."""
+    """Whether it affects the leader at that time; otherwise the ``place``-th node."""
     place: int
     seconds: float
     calm_seconds: float

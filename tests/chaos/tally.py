@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 PROOFS_MIN = 3
-"""So many faults of a kind without any effect are no chance any more."""
+"""Number of faults of one kind without any effect that cannot be chance."""
 
 
 @dataclass(slots=True)

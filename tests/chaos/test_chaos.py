@@ -28,7 +28,7 @@ LONG_SECONDS = 1800.0
 NO_SYNC_SECONDS = 20.0
 NO_SYNC_SETTLE_SECONDS = 20.0
 NO_SYNC_RUNS_MAX = 3
-"""A cluster that does not come back shows nobody what it has lost; then another one is tried."""
+"""Further attempts with another cluster: one that does not restart cannot show what it lost."""
 FILESYSTEM = "node.filesystem"
 NO_SYNC = "tests.chaos.disk:NoSyncChaosFileSystem"
 
@@ -92,7 +92,7 @@ def _without_sync(folder: Path, seed: int) -> Result:
     try:
         result = run.execute()
     except ClusterError as error:
-        # The cluster may not even come back: its epochs fell, and clients believe nobody.
+        # The cluster may not even restart: its epochs decreased, and clients trust no node.
         print(f"seed {seed}: {error}")
         result = run.evaluate(Tally(), [])
     print("\n".join(table(result)))

@@ -1,4 +1,4 @@
-"""A call that hangs is told from a machine that stood still."""
+"""A hanging call is distinguished from a paused machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network of the chaos lane does what its faults say, one direction at a time."""
+"""The network of the chaos tests applies its faults, each to one direction."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_nonsense_and_unknown_targets_are_turned_away() -> None:
 
 
 class RecordedWriter(asyncio.StreamWriter):
-    """Keeps every writer that is made, also those of connections that nobody took."""
+    """Keeps every writer, also those of connections that were not accepted."""
 
     made: list[asyncio.StreamWriter]
 

@@ -1,7 +1,7 @@
-"""Clients that write and read at all levels, and put down what they were told.
+"""Clients that write and read at all consistency levels, and record the answers.
 
-Each worker does one thing at a time. All share a few keys, so that they meet; a key is given up
-for a fresh one after a while, because the cost of checking grows with what one key has seen.
+Each worker does one thing at a time. All share a few keys, so that they conflict. A key is replaced
+by a fresh one after a while, because the cost of checking grows with the history of a key.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ class Work:
         )
 
     def stop(self) -> None:
-        """Let every worker finish what it has begun."""
+        """Let every worker finish its open call."""
         self._is_stopping = True
 
     async def run(self) -> None:
-        """Work until told to stop."""
+        """Work until stopped."""
         async with asyncio.TaskGroup() as group:
             for place in range(WORKERS):
                 group.create_task(self._worker(place))
@@ -196,7 +196,7 @@ class Work:
     def _finish_read(self, operation: Operation, before: dict[int, str], position, seen) -> None:
         session = self._cluster.session(position.node_id)
         if before.get(position.node_id) != session:
-            # Its life ended meanwhile: either one may have answered.
+            # Its process ended meanwhile: either run may have answered.
             session = ""
         self._recorder.ok(
             operation,

@@ -1,4 +1,4 @@
-"""Cardboard clusters that go on with a download that is not what it should be."""
+"""Stub clusters that resume a wrong download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cardboard clusters that break one property of images, stamps, or of what watchers are told."""
+"""Stub clusters that break one property of images, timestamps or watches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cardboard clusters whose leaders, voters or disks do what their office forbids."""
+"""Stub clusters whose leaders, voters or disks break a rule of leadership."""
 
 from __future__ import annotations
 

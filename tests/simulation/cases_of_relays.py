@@ -1,4 +1,4 @@
-"""Cardboard clusters that break one property of relays, or of whoever fetches, each."""
+"""Stub clusters that each break one property of relays or of fetching replicas."""
 
 from __future__ import annotations
 

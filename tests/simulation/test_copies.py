@@ -1,4 +1,4 @@
-"""A copy of a voter's disk beside its original is refused, and that is really looked at."""
+"""Peers refuse a copy of a voter's disk beside its original, and the simulator checks it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_copies_run_and_are_refused() -> None:
 
 
 def test_a_copy_that_a_peer_accepts_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Break the rule of the transport: whoever comes last speaks for the replica."""
+    """Break the rule of the transport: the newest session replaces any other."""
 
     def nobody(self: PeerSessions, peer_session: PeerSession) -> None:
         return None

@@ -83,11 +83,10 @@ def _swapped_back(bench: LoneReplica, owner: Uuid, behind: int) -> MemoryFileSys
 def test_an_election_state_of_this_disk_comes_back_only_where_the_marks_contradict_it(
     is_own: bool, behind: int, may_lie_there: bool
 ) -> None:
-    """Goal: no node is blamed for a vote that no single disk can tell it has forgotten.
+    """Goal: no violation for a forgotten vote that a single disk cannot detect.
 
     Method: as at seed 54 of profile corruption. A swap has left an earlier election state of this
-        disk on
-    the disk of another node; from there it comes back.
+    disk on the disk of another node; a second swap brings it back.
     """
     bench, files = _written()
     bench.crash(KEEP_ALL)
@@ -154,9 +153,7 @@ def test_marks_that_a_start_has_written_are_no_longer_the_wrong_ones() -> None:
 
 
 def test_a_checkpoint_counts_as_corrupt_until_the_directory_is_opened_again() -> None:
-    """Goal: corruption is told from a wrong checkpoint. Method: flip bits until a checkpoint is
-    hit.
-    """
+    """Goal: corruption is not taken for a wrong checkpoint. Method: flip bits until one is hit."""
     bench, files = _written()
     written = bench.replica.checkpoints.write_now()
     assert written is not None
@@ -189,11 +186,10 @@ def _flipped(content: bytes) -> bytes:
 def test_a_file_with_the_content_that_its_node_wrote_last_needs_no_report(
     is_put_back: bool,
 ) -> None:
-    """Goal: corruption that another fault has undone is no damage, however the node goes on.
+    """Goal: corruption that another fault has undone is not damage.
 
-    Method: as at seed 301 of profile corruption. A mark rots, then its latest version is put in its
-        place,
-    and the node that starts from it writes on.
+    Method: as at seed 301 of profile corruption. A mark becomes corrupt, then its latest version
+    replaces it, and the node that starts from it continues to write.
     """
     bench, files = _written()
     bench.crash(KEEP_ALL)
@@ -216,8 +212,10 @@ def test_a_file_with_the_content_that_its_node_wrote_last_needs_no_report(
 
 @pytest.mark.parametrize("is_other_wrong", [True, False])
 def test_an_older_mark_passes_only_where_the_other_one_cannot_tell(is_other_wrong: bool) -> None:
-    """Goal: nobody has to report what nothing shows. Method: one mark rots and a start is refused,
-    so nobody has looked; then an earlier version of the other mark is put back.
+    """Goal: damage that nothing shows need not be reported.
+
+    Method: one mark becomes corrupt and a start is refused, so the other is not read; then an
+    earlier version of the other mark is put back.
     """
     bench, files = _written()
     mark, copy = (FOLDER / name for name in WATERMARK_NAMES)

@@ -1,4 +1,4 @@
-"""Minima grow with seeds and with events, and are left where they say nothing."""
+"""Minima grow with seeds and with events, and do not apply where they prove nothing."""
 
 from __future__ import annotations
 

@@ -240,11 +240,11 @@ def test_a_refused_candidate_does_not_campaign_beyond_the_last_epoch() -> None:
     ids=lambda model: model.name,
 )
 def test_what_only_a_late_request_reveals(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader that no longer looks at the epoch of a replica's Fetch once it knows the replica.
+    """Break it: a leader ignores the epoch of a replica's Fetch once it knows the replica.
 
-    Whoever waits for an answer has not fetched in a later epoch, so only a request of an earlier
-    leadership term that is still under way shows the bug. Without such requests all of the model is
-    intact.
+    A replica that waits for a response has not fetched in a later epoch, so only a request of an
+    earlier leadership term that is still in flight shows the bug. Without such requests the model
+    finds nothing.
     """
     _epoch_compared_once(monkeypatch)
     assert _clean(explore(replace(model, stale=0, late=0))).is_complete
@@ -274,7 +274,7 @@ LEFT_WHILE_ASKED = """
 3 BeginQuorumEpochRequest 1
 2 timer | 1 VoteRequest 2
 """
-"""Node 3 waits for the answer to its Fetch of epoch 2 while node 1 goes on to epoch 3."""
+"""Node 3 waits for the response to its Fetch of epoch 2 while node 1 moves to epoch 3."""
 
 
 @pytest.mark.parametrize(("stale", "left"), [(0, []), (LATE_ALL, [DEAD])])

@@ -28,7 +28,7 @@ def _everything(local: Local) -> object:
 
 
 def _all_but_knowledge(local: Local) -> object:
-    """Without what it knows to be committed, and without the crashes it has left."""
+    """Return the state without the known high watermark and the remaining number of crashes."""
     return local.body
 
 
@@ -112,15 +112,18 @@ def test_writes_at_once_or_lost_reach_the_same_states(whole_epoch: set[tuple[Any
 
 @pytest.mark.long
 def test_late_requests_reach_the_same_states() -> None:
-    """Nobody crashes: what a deposed node has sent arrives in both alike."""
+    """Without crashes, the messages of a deposed node arrive in both models."""
     assert _compare(replace(RECORDS, epochs=1, records=1, late=LATE_ALL), _everything) > 300
 
 
 @pytest.mark.long
 def test_late_requests_and_crashes_reach_the_same_states() -> None:
-    """The same, or the same with more under way: a request that a crash of its receiver would
-    have destroyed stays, because a crash that loses no more than that is left out. What may come
-    is not what must come, so more is reached from there, and no less."""
+    """Equal states, or equal with more messages in flight.
+
+    A request that a crash of its receiver would have destroyed stays, because a crash that loses
+    nothing else is left out. A message that may arrive need not arrive, so more states are reached
+    from there, and no fewer.
+    """
     model = replace(CRASHES, epochs=1, records=0, late=LATE_ALL)
     whole = _settled(replace(model, in_full=True), _all_but_knowledge)
     reduced = _settled(model, _all_but_knowledge)
@@ -194,8 +197,10 @@ def test_what_is_forgotten_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_nodes_that_are_alike_may_be_renamed() -> None:
-    """The core does to a renamed node what it does to the node, renamed; and one state of each
-    class of renamed ones is visited, no more and no fewer."""
+    """The core treats a renamed node as the node itself, renamed.
+
+    Exactly one state of each class of renamed states is visited.
+    """
     model = replace(MODELS["crashes"], epochs=1, records=0)
     explored, seen = _reached(model)
     table = explored.table

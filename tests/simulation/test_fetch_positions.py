@@ -1,4 +1,4 @@
-"""How far an onlooker may take those to be who fetch from a node."""
+"""The positions of fetching replicas, as the run observer may assume them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _World:
         return seen
 
     def ask(self, request_id: int, offset: int, low: int | None = None) -> None:
-        """The relay's present process asks; ``low`` is what it reports for those below it."""
+        """The relay's current process fetches; ``low`` is the position of its subtree."""
         subtree = None if low is None else Subtree(low, 1)
         request = FetchRequest(request_id, "c", key(RELAY), 1, offset, 1, subtree=subtree)
         self.positions.sent(self.relay, LEADER, request)
@@ -43,14 +43,14 @@ class _World:
 
     @property
     def needs(self) -> list[tuple[int, int]]:
-        """Who is known to need what."""
+        """Return the known needs by replica."""
         return list(self.positions.below(self.leader, 1_000, 1_500))
 
 
 def test_what_a_replica_asked_before_its_restart_may_arrive_late() -> None:
-    """Goal: no leader is blamed for a late request of an earlier process.
+    """Goal: no violation for a late request of an earlier process.
 
-    Such a request cannot be told from one of the present process. From it the leader learns that
+    Such a request cannot be distinguished from one of the current process. It tells the leader that
     the relay needs nothing below 11, after the new process has reported that it needs 5.
     """
     world = _World()

@@ -9,7 +9,7 @@ from simulation.trace import Trace
 
 
 def test_a_node_that_was_shut_down_is_restarted() -> None:
-    """It would not stand any more, and alone it would never lead."""
+    """It would not campaign any more, and as the only voter it would never lead."""
     cluster = Cluster(1, Trace(), Options("crash", voters=(1,), observers=(0,)))
     cluster.start()
     (member,) = cluster.members.values()

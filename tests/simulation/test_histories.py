@@ -41,13 +41,13 @@ def refusals_leave_their_number(patch: Patch) -> None:
 
 
 def repeats_are_evaluated_anew(patch: Patch) -> None:
-    """Without its fences too, which replay would refuse as applied twice before anybody hears."""
+    """Remove its fences too; otherwise replay would refuse the second application first."""
     duplicates_not_recognised(patch)
     refusals_leave_their_number(patch)
 
 
 class Noticed(NamedTuple):
-    """What the history says of broken replicas, and the weather in which it comes to that."""
+    """Broken replicas, the violation that the history shows, and the faults that lead to it."""
 
     word: str
     profile: str = "default"

@@ -1,4 +1,4 @@
-"""Who is told of which message: nobody misses one that it looks at."""
+"""Each invariant is called for every message that it checks."""
 
 from __future__ import annotations
 

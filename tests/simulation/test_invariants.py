@@ -381,7 +381,7 @@ def test_a_intact_cluster_passes() -> None:
     assert started == {1: 2, 2: 1, 3: 1}
     assert (run_observer.committed.end_offset, run_observer.acknowledged_end) == (1, 1)
     assert (run_observer.committed_in, run_observer.sent_count) == ([(1, 1)], 1)
-    # The same read from below what was acknowledged is intact no more, and that is seen.
+    # The same read below an acknowledged write is a violation.
     with pytest.raises(Violation, match="confirmed-reads"):
         run_observer.read_confirmed(1, begun, 0)
 

@@ -32,7 +32,7 @@ def test_profiles_and_acts_know_each_other() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_no_act_of_a_profile_can_cease_unnoticed(name: str) -> None:
-    """A profile that names an act has a minimum for it that says something."""
+    """A profile with a fault has a minimum count above zero for it."""
     minima = MINIMA[name]
     assert {act for act in PROFILES[name].acts if minima.get(act, 0) < ACTS_MIN} == set()
 
@@ -62,7 +62,7 @@ def test_a_night_of_a_profile_is_clean_and_eventful(
 
 
 def test_every_fault_gives_the_same_trace_in_every_process() -> None:
-    """The profile with all acts, in two processes whose hashes of strings differ."""
+    """Run the profile with all faults in two processes with different string hashes."""
     script = (
         "from simulation.episode import run; from simulation.options import Options\n"
         "print([run(seed, Options('everything', events=600)).trace_hash for seed in (3, 4, 5)])"

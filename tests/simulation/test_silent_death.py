@@ -36,7 +36,7 @@ def test_many_deaths_stay_within_the_bars(
 
 
 def test_timers_in_lockstep_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Break it: equal fetch timers, and nobody yields."""
+    """Break it: equal fetch timers, and no candidate yields."""
     monkeypatch.setattr(
         CoreState, "random_fetch_timeout", lambda core: core.config.fetch_timeout_ms
     )
@@ -46,7 +46,7 @@ def test_timers_in_lockstep_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_search_that_gives_way_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Break it: a question who leads is dropped when the silent leader may be asked again."""
+    """Break it: a request for the leader is dropped when the silent leader may be asked again."""
 
     def drop(core: CoreState, flight: InFlight) -> None:
         del flight

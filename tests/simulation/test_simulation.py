@@ -48,13 +48,13 @@ def test_the_seeds_of_this_lane_are_clean(request: pytest.FixtureRequest) -> Non
 
 @pytest.mark.nightly
 def test_the_seeds_of_a_night_are_clean(request: pytest.FixtureRequest) -> None:
-    """As above, for as many seeds as ``--sim-runs`` says, 2,000 by itself."""
+    """As above, for ``--sim-runs`` seeds (default 2,000)."""
     count = request.config.getoption("--sim-runs") or NIGHTLY_SEEDS
     _assert_clean(run_lane(range(1, 1 + count)))
 
 
 def test_a_seed_gives_the_same_trace_in_every_process() -> None:
-    """Run one seed in two processes whose hashes of strings differ."""
+    """Run one seed in two processes with different string hashes."""
     hashes = {_trace_hash("1"), _trace_hash("2")}
 
     assert len(hashes) == 1
@@ -77,7 +77,7 @@ def _trace_hash(hash_seed: str) -> str:
 
 
 def test_a_seed_in_which_the_simulator_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal: no lane is lost to one seed. Method: an act of harm that raises."""
+    """Goal: one failed seed does not end the run. Method: a fault that raises."""
 
     def storm(_cluster: object, _events: int) -> None:
         raise LookupError("no such file")

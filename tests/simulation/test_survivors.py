@@ -1,4 +1,4 @@
-"""Who may be left out of a healing cluster, and what is asked of those who stay."""
+"""The nodes that may stay down in the healing phase, and what the others must do."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_no_more_than_a_minority_of_the_voters_is_left_out(voters: int, most: in
     cluster = _healthy(voters)
     nodes = list(cluster.members.values())
     for count in range(voters):
-        # Who has most is kept: whoever stays can be elected by all others.
+        # The most caught-up node is kept, so that all others can elect it.
         order = sorted(nodes, key=lambda each: each.replica.node.log_end_offset)  # type: ignore[union-attr]
         assert can_spare(cluster, order[:count]) == (count <= most)
 
@@ -136,7 +136,7 @@ def test_a_copy_of_a_disk_is_found_before_a_minority_is_left_out() -> None:
 def test_a_change_of_the_leader_in_a_healed_cluster_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Method: an operator nobody knows of lets the leader resign when all is right."""
+    """Method: the leader is asked to resign when the cluster is healthy."""
     cluster = _healthy(3)
     check_end = healing.check_end
 

@@ -51,7 +51,7 @@ def _rows() -> dict[str, Row]:
 @pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_it_is_found_from_the_published_seed_on(bug: Bug) -> None:
-    """Break the replica, draw seeds from the one that showed it; mend it and run them again."""
+    """Break the replica and run seeds from the known one on; then run them without the bug."""
     first = max(1, _rows()[bug.name].seed)
     _check(bug, hunt(bug, range(first, first + AHEAD)), first)
 
@@ -60,7 +60,7 @@ def test_it_is_found_from_the_published_seed_on(bug: Bug) -> None:
 def test_all_are_found_from_the_first_seed_on(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """The hunt as anybody would run it, from seed 1: no seed was picked. Writes the table."""
+    """The hunt from seed 1, without a chosen seed. Writes the table."""
     result = tmp_path / "zoo.json"
     status = command.main(["--result", str(result)])
     rows = [Row(**each) for each in json.loads(result.read_text(encoding="utf-8"))]
@@ -94,7 +94,7 @@ def test_the_published_table_is_of_these_bugs() -> None:
 
 
 def test_most_bugs_are_found_by_seeds() -> None:
-    """A scenario, written for what it shows, stands in for few of them only."""
+    """Scenarios, which are written for one bug, may find only a few of them."""
     assert sum(not bug.is_drawn for bug in BUGS) <= len(BUGS) // 4
 
 
@@ -114,7 +114,7 @@ def test_the_command_lists_bugs_that_it_did_not_find(
 def test_the_command_complains_of_a_find_by_something_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bug that is caught by a property it is not known for is looked at by a person."""
+    """A bug that an unexpected property catches needs a review."""
     by_scenario = next(bug for bug in BUGS if bug.scenario)
     stranger = Bug("stranger", by_scenario.install, (), "", scenario=by_scenario.scenario)
     monkeypatch.setattr(command, "BUGS", (stranger,))

@@ -77,7 +77,7 @@ class AuditLog:
         )
 
     def world(self, seed: int, steps: int) -> World:
-        """Random commands that contradict nothing said before."""
+        """Append random commands that are consistent with the earlier ones."""
         world = World(seed)
         self.more(world, steps)
         return world

@@ -75,7 +75,7 @@ def notify(
 
 
 def whole_voter_list(cluster: CoreCluster, **lives: bytes) -> VoterList:
-    """The voter list of the cluster's lives; ``n1=...`` puts another one in a place."""
+    """Return the voter list with the cluster's incarnation ids; ``n1=...`` replaces node 1's."""
     return tuple(
         (each, lives.get(f"n{each}", incarnation(cluster, each))) for each in cluster.members
     )

@@ -1,4 +1,4 @@
-"""A cluster of cardboard replicas that do whatever a test says, watched by the invariants."""
+"""A cluster of stub replicas that a test controls, checked by the invariants."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from statemachine.records import (
 
 
 class _Changing:
-    """A core that never looks as it did before, so that every step is looked at."""
+    """A core whose state always looks changed, so that the invariants check every step."""
 
     def __getattr__(self, name: str) -> object:
         return _Changing()
 
 
 class Stage:
-    """A cluster of three cardboard replicas that do whatever a test says."""
+    """A cluster of three stub replicas that a test controls."""
 
     def __init__(self) -> None:
         self.run_observer: RunObserver = watch()
@@ -51,7 +51,7 @@ class Stage:
         self.reports: dict[int, Any] = {}
         """What a node's next start found, if it is not to be intact."""
         self.parts: dict[int, tuple[SnapshotId, bytes]] = {}
-        """The download that a node's next start finds, with what its part file holds."""
+        """The download, with the content of its part file, that a node's next start finds."""
         self.now_ms = 0
         """What every node's clock shows."""
         self._ticket = 0
@@ -59,7 +59,7 @@ class Stage:
             self.open(node_id)
 
     def open(self, node_id: int, election: ElectionState | None = None, log: bytes = b"") -> None:
-        """Begin a life of a node, with what it found on its disk."""
+        """Begin an incarnation of a node, with the content of its disk."""
         end = len(log) and end_of(log)
         disk, download = MemoryFileSystem(), None
         if node_id in self.parts:
@@ -114,7 +114,7 @@ class Stage:
         return self.folds.get(snapshot_id.offset, b"")
 
     def write(self, node_id: int, effect: Effect, *, durable: bool = True) -> None:
-        """Hand an effect to a node's disk, and complete it unless told otherwise."""
+        """Submit an effect to a node's disk, and by default complete it."""
         self._ticket += 1
         group = WriteGroup(self._ticket, (effect,))
         self.run_observer.submitted(node_id, group)

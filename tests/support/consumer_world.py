@@ -1,8 +1,8 @@
-"""A consumer over random histories of epochs, against the log as a list.
+"""A consumer over random epoch histories, compared with the log as a list.
 
-Replicas copy from a leader and cut what differs, as KIP-279 describes it; any of them may lead
-next, so that what was read may be lost, which only an unsafe recovery does here. Real are the
-consumer and what answers it. Leaders that were replaced and have not heard of it are asked too.
+Replicas copy from a leader and cut diverging records, as KIP-279 describes. Any of them may lead
+next, so records that were read may be lost, as in an unsafe recovery. The consumer and the code
+that answers it are the production code. Deposed leaders that do not know it yet are asked as well.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Replica(FakeNode):
 
 @dataclass
 class World:
-    """Three replicas and one consumer of whoever leads."""
+    """Three replicas and one consumer, which asks the leader."""
 
     policy: ResetPolicy
     replicas: list[Replica] = field(
@@ -100,7 +100,7 @@ class World:
     numbers: int = 0
     asked: Replica | None = None
     have: list[int] = field(default_factory=list)
-    """What was handed out and not found lost, by offset."""
+    """Delivered records that were not reported as lost, by offset."""
 
     def __post_init__(self) -> None:
         self.consumer = self._consumer(LogPosition(0))

@@ -30,7 +30,7 @@ BOOTSTRAP: tuple[MetadataRecord, ...] = (
 
 
 class Bench:
-    """Time stands still unless a test moves ``now``; wall time runs 1,000 ms ahead of it."""
+    """Time moves only when a test sets ``now``; the wall clock is 1,000 ms ahead of it."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Several RaftNodes driven by hand: queued messages, a slow or instant disk, one clock.
+"""Several RaftNodes controlled step by step: queued messages, a slow or instant disk, one clock.
 
-For unit tests of the core. Nothing moves unless the test says so: ``deliver`` moves queued
-messages, ``persist`` lets a disk catch up, ``settle`` repeats both, ``advance`` moves time.
-Payloads stay empty; a Fetch answer is filled from what the serving node has appended.
+For unit tests of the core. Nothing happens without a call: ``deliver`` delivers queued messages,
+``persist`` completes a disk's work, ``settle`` repeats both, ``advance`` moves the clock. Payloads
+stay empty; a Fetch response is filled with the records that the serving node has appended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Member(CoreNode):
         return self.cluster.now_ms
 
     def add_snapshot(self, snapshot_id: SnapshotId, size: int = 40) -> None:
-        """Put a snapshot on the disk; the core is not told."""
+        """Put a snapshot on the disk without a local event."""
         self.disk = self.disk.with_snapshot(snapshot_id, size)
 
     def read(self, offset: int, end_offset: int) -> ReceivedRecords:
@@ -71,7 +71,7 @@ class Member(CoreNode):
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Let the disk do everything that was handed to it."""
+        """Complete all submitted work of the disk."""
         while self.pending:
             self.persist()
 
@@ -89,7 +89,7 @@ class CoreCluster:
         disks: dict[NodeId, Disk] | None = None,
         autostart: bool = True,
     ) -> None:
-        # Commits are told at once, so that ``settle`` ends with everybody knowing.
+        # Commits are sent at once, so that every node knows them when ``settle`` ends.
         self.config = config or QuorumConfig(high_watermark_delay_ms=0, append_delay_ms=0)
         self.voters = tuple(voter(each) for each in voters)
         self.bootstrap = tuple(voters)
@@ -100,7 +100,7 @@ class CoreCluster:
         """Everything that ever left a node, delivered or not."""
         self.cut: set[tuple[NodeId, NodeId]] = set()
         self.hold: set[tuple[NodeId, NodeId]] = set()
-        """Links whose messages wait until they are taken out of here."""
+        """Links whose messages are held until the link is removed from this set."""
         self.slow_disks: set[NodeId] = set()
         self.records_per_answer = 1 << 30
         self.members: dict[NodeId, Member] = {}
@@ -144,7 +144,7 @@ class CoreCluster:
             self.queue.append((sender, to, message))
 
     def persist(self, node_id: NodeId) -> None:
-        """Let the node's disk catch up with everything handed out so far."""
+        """Complete all work submitted to the node's disk so far."""
         self.members[node_id].catch_up()
 
     def deliver(
@@ -201,7 +201,7 @@ class CoreCluster:
     # Common stories.
 
     def elect(self, node_id: NodeId) -> None:
-        """Make ``node_id`` stand and win, by letting only its timer expire."""
+        """Make ``node_id`` campaign and win, by letting only its timer expire."""
         member = self.members[node_id]
         for _ in range(20):
             if self[node_id].is_leader:

@@ -1,4 +1,4 @@
-"""What a node does, as text that somebody who knows the protocol can check line by line.
+"""The actions of a node as text that a reader who knows the protocol can check line by line.
 
 Request numbers, the cluster's id and fields with their default value are left out. Positions are
 ``offset/epoch``, replicas are their node ids, times are relative.
@@ -69,7 +69,7 @@ def text_of(value: Any) -> str:
 def lines_of(output: Output) -> list[str]:
     """Return what an output does and reports, one line for each.
 
-    That a request is refused is said by the response; only a report without one is a line.
+    The response shows that a request was refused; only a report without a response is a line.
     """
     sends = [*output.immediate, *output.after_persist]
     errors = [(each.to, getattr(each.message, "error", ErrorCode.NONE)) for each in sends]
@@ -107,7 +107,7 @@ def _counts(node: RaftNode) -> Counter[str]:
 
 
 class Transcript:
-    """One node whose disk is quick and whose peers are a function."""
+    """One node with an instant disk, whose peers are a function."""
 
     def __init__(self, node: RaftNode, now_ms: int) -> None:
         self.node = node

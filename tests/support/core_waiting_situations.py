@@ -1,6 +1,6 @@
-"""Nodes that wait for an answer: a situation for each kind of request that may stay unanswered.
+"""Nodes that wait for a response: a situation for each kind of request that may get none.
 
-As those of ``core_situations``: a cluster, and the node that is looked at.
+As in ``core_situations``, a situation is a cluster and the id of the node under test.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _moved_leader() -> Situation:
 
 
 def _upgraded_follower() -> Situation:
-    """It supports more than its entry says."""
+    """The node supports more than its voter record shows."""
     cluster = _led()
     _notify(cluster, 2, FeatureLevels((), {"kraft.version": 1}))
     return cluster, 2
@@ -158,7 +158,7 @@ def _writing_leader() -> Situation:
 
 
 def _new_leader() -> Situation:
-    """Nobody has answered its BeginQuorumEpoch yet."""
+    """No voter has answered its BeginQuorumEpoch yet."""
     cluster = CoreCluster(disks={each: disk_with(LOG) for each in (1, 2, 3)})
     cluster.elect_without_replicating(1)
     return cluster, 1

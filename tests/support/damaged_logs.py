@@ -1,4 +1,4 @@
-"""Logs with a byte that rotted, where nothing stored says how far they were committed."""
+"""Logs with a corrupt byte and without a stored high watermark."""
 
 from __future__ import annotations
 

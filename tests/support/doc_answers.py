@@ -27,7 +27,7 @@ def _peer_rows() -> Iterator[list[str]]:
 
 
 def client_refusals() -> str:
-    """By method of the client services: what ends it, what is said of a command, and of a part."""
+    """Return, by client service method, its error codes: of the call, of a command, of a part."""
     rows = []
     for method, found in clients.ANSWERS.items():
         shared = clients.COMMAND_CODES if method in ("Write", "WriteStream") else frozenset()
@@ -42,7 +42,7 @@ def client_refusals() -> str:
 
 
 def command_refusals() -> str:
-    """What may be said of a command."""
+    """Return the error codes of a command."""
     return f"A command: {_texts(clients.COMMAND_CODES)}."
 
 

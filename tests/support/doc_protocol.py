@@ -193,7 +193,7 @@ def transport_limits() -> str:
 
 
 def role_transitions() -> str:
-    """A state diagram; one arrow per pair of roles, labelled with what happens to the epoch."""
+    """Return a state diagram: an arrow per pair of roles, labelled with the effect on the epoch."""
     order = ("Unattached", "Prospective", "Candidate", "Leader", "Follower", "Resigned")
     steps: dict[tuple[str, str], set[Step]] = {}
     for before, after, step in TRANSITIONS:

@@ -1,8 +1,8 @@
-"""Parts of the documents that are made from the code, between two comments.
+"""Parts of the documents that are generated from the code, between two comments.
 
 A region begins with ``<!-- generated: name -->`` and ends with ``<!-- end -->``, each on a line
-of its own. ``tests/tidy/test_generated_docs.py`` compares every region with what the code says
-now; ``pytest tests/tidy/test_generated_docs.py --rewrite`` puts it there.
+of its own. ``tests/tidy/test_generated_docs.py`` compares every region with the code;
+``pytest tests/tidy/test_generated_docs.py --rewrite`` updates the regions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def code(text: str, language: str = "") -> str:
 
 
 def dump(parts: Iterable[tuple[bytes, str]]) -> str:
-    """Bytes in hex, sixteen to a line, each part with what it is."""
+    """Return bytes in hex, sixteen to a line, each part with its meaning."""
     lines = []
     position = 0
     for data, meaning in parts:

@@ -1,4 +1,4 @@
-"""Steps of a snapshot download at a core under test: a follower, and what its leader says."""
+"""Steps of a snapshot download at a core under test: a follower, and its leader's responses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def following(
 
 
 def follow(cluster: CoreCluster, leader: int, epoch: int) -> None:
-    """Node 1 has lost the leader it may have had, and hears of another."""
+    """Let node 1 lose its leader, if any, and learn of another one."""
     cluster.call(
         1, lambda node: node.on_local_event(cluster.now_ms, ConnectionRefused(node.leader_id))
     )

@@ -1,4 +1,4 @@
-"""A replicated log that commits, flushes and changes leaders exactly when a test says so."""
+"""A replicated log that commits, flushes and changes leaders only when a test calls for it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FakeLogDriver:
         self.tokens.append(token)
 
     def resign(self) -> None:
-        """Nothing follows here: a test says who leads."""
+        """Do nothing: the test decides which node leads."""
 
     # ------------------------------------------------------------------ what a test does
 

@@ -107,7 +107,7 @@ def evaluation(
     seed: int = 1,
     principal: str = "",
 ) -> EvaluationContext:
-    """A judge's context with nobody in session."""
+    """Return an evaluation context without any broker session."""
     return EvaluationContext(
         cluster_id=CLUSTER_ID,
         next_offset=next_offset,

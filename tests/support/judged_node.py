@@ -1,4 +1,4 @@
-"""A node whose commands the real controller judges, behind services that tests call."""
+"""A node whose commands the production controller evaluates, behind services that tests call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.shared_log import SharedLog
 
 TOPIC = b"t" * 16
 WRITER = 7
-"""A producer in epoch 3 whose transactional id "busy" has a transaction under way."""
+"""A producer in epoch 3 whose transactional id "busy" has an open transaction."""
 
 
 def _broker(node_id: int, *, fenced: bool = False) -> RegisterBrokerRecord:
@@ -68,7 +68,7 @@ one; partition 3 is moving away from its leader."""
 
 
 class EvaluatedNode(FakeNode):
-    """Commits every command at once, unless ``loses`` says that leadership is lost before."""
+    """Commits every command at once, unless ``loses`` is set: then leadership is lost before."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(SharedLog(leader=1))

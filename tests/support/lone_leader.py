@@ -1,4 +1,4 @@
-"""A leader whose voters and observers are spoken for by the test."""
+"""A leader; the test plays its voters and observers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LoneLeader(CoreCluster):
         snapshots: dict[SnapshotId, int] | None = None,
         unknown_disks: tuple[NodeId, ...] = (),
     ) -> None:
-        """``unknown_disks``: voters whose entries name no directory id."""
+        """``unknown_disks``: voters whose records have no directory id."""
         disk = disk_with(disk_log, snapshots=snapshots)
         disks = dict.fromkeys(voters, disk) if disk_log else None
         super().__init__(voters, config=config, disks=disks, autostart=False)

@@ -1,7 +1,7 @@
-"""One real ``Replica`` on a simulated disk, turned by hand: what leaves it and when.
+"""One production ``Replica`` on a simulated disk, controlled step by step.
 
-By default the only voter. Writes wait in ``queue`` until ``persist``; messages it sends gather
-in ``sent``; time stands still unless moved.
+By default it is the only voter. Writes wait in ``queue`` until ``persist``; sent messages are
+collected in ``sent``; time moves only when the test moves it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEED = 7
 
 
 class LoneReplica(ReplicaNode):
-    """A replica, its disk, and everything it said. ``node_id`` is 1."""
+    """A replica, its disk, and everything it sent and reported. ``node_id`` is 1."""
 
     def __init__(
         self,

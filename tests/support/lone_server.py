@@ -24,7 +24,7 @@ async def start_lone_server(
     *,
     shutdown_ms_max: int,
 ) -> ServerNode:
-    """Format ``folder``, start the node and return it; whoever calls this stops it."""
+    """Format ``folder``, start the node and return it; the caller must stop it."""
     voters = (Voter(ME, (Endpoint("CONTROLLER", "localhost", 9093),)),)
     plan = FormatPlan(folder / "n1", "c2ltdWxhdGVkLWNsdXN0ZQ", 1, ME.directory_id, voters)
     format_directory(OsFileSystem(), plan)

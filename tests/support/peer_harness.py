@@ -52,7 +52,7 @@ def vote(sender: int, request_id: int) -> VoteRequest:
 
 
 def answer_to(request: Message, **changes: Any) -> Message:
-    """A plausible response: what a leader 1 of epoch 1 would say."""
+    """Return the response that leader 1 of epoch 1 would send."""
     common = {"error": ErrorCode.NONE, "leader_id": 1, "epoch": 1}
     match request:
         case FetchRequest():
@@ -67,7 +67,7 @@ def answer_to(request: Message, **changes: Any) -> Message:
 
 @dataclass
 class RecordingHandler:
-    """Keeps all it is told; ``until`` waits for a condition without polling."""
+    """Collects all calls; ``until`` waits for a condition without polling."""
 
     received: list[tuple[int, Message]] = field(default_factory=list)
     requests: list[ReceivedRequest] = field(default_factory=list)
@@ -179,7 +179,7 @@ async def replica(
 
 @asynccontextmanager
 async def mute_stream(to: Replica, hello: Hello) -> AsyncIterator[Any]:
-    """A stream that shakes hands and answers no probe, as one whose machine is gone."""
+    """A stream that completes the handshake and answers no probe, as if its machine had died."""
     async with grpc.aio.insecure_channel(to.address) as channel:
         call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
         await call.write(encode_hello(hello))

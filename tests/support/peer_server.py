@@ -40,6 +40,6 @@ class PeerServer:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Say goodbye, then end everything within a moment."""
+        """Send the end of the stream, then stop everything at once."""
         await self._service.send_goodbye()
         await self._running.stop(self._server, _STOP_GRACE_S)

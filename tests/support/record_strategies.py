@@ -91,7 +91,7 @@ def records() -> st.SearchStrategy[MetadataRecord]:
 
 
 class World:
-    """Makes random records that contradict nothing said before. Seeded, so reproducible."""
+    """Creates random records that are consistent with the earlier ones. Seeded: reproducible."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)

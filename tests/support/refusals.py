@@ -1,9 +1,9 @@
-"""What services refuse while tests run: never what is in no table, and in all, everything in it.
+"""Collects the refusals that services send while tests run, and compares them with the tables.
 
-A plugin of every run (``tests/conftest.py``). A test in whose course a service of this process
-sends a refusal that its table does not have fails at its end, but for those that make codes up
-(``made_up_codes``), which are not counted either. ``--refusals FILE`` writes down all that were
-sent; ``shown_by`` makes such a run.
+A plugin of every run (``tests/conftest.py``). A test fails at its end if a service of this process
+sent a refusal that its table does not have. Exempt are tests that invent codes (``made_up_codes``);
+their refusals are not counted. ``--refusals FILE`` writes all refusals that were sent; ``shown_by``
+runs such a run. All tests together must show every refusal of the tables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Lines(logging.Handler):
 
 def declared(service: Service) -> set[Refusal]:
     """The table of a service."""
-    # Imported when somebody asks: most tests have nothing to do with services.
+    # Imported on demand: most tests do not use services.
     if service is Service.PEERS:
         from quorum.transport.answers import peer_refusals
 

@@ -1,4 +1,4 @@
-"""A relay whose leader, or the relay above it, is spoken for by the test."""
+"""A relay; the test plays its leader, or the relay that it fetches from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAIT_MS = CONFIG.fetch_max_wait_ms
 
 
 class RelayNode:
-    """Relay 7, whose leader 1 has told it that offsets below ``committed`` are committed."""
+    """Relay 7, which knows from leader 1 that offsets below ``committed`` are committed."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class RelayNode:
     def fetch_answered(
         self, committed: int, *, age_ms: int = -1
     ) -> list[tuple[int, FetchResponse]]:
-        """Let the leader's answer come, directly or through relays; return what leaves.
+        """Deliver the leader's response, directly or through relays; return the responses sent.
 
-        ``age_ms``: how long ago the leader was certainly followed by a majority.
+        ``age_ms``: the time since a majority was last certain to follow the leader.
         """
         answer = FetchResponse(
             self.fetch.request_id, ErrorCode.NONE, 1, 1, committed, path=self.path,

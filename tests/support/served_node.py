@@ -343,7 +343,7 @@ async def start(
 
 
 async def stop(server) -> None:
-    """As a node stops: everybody is told, nobody is left."""
+    """Stop as a node does: every call is ended with a reason."""
     await server.services.stop()
     await server.running.stop(server, None)
 

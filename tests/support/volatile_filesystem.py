@@ -36,7 +36,7 @@ class _Base(Protocol):
 
 
 class _Unnamed:
-    """Synced content of a file whose name was never synced: lost with the process."""
+    """Drop the synced content of files whose names were never synced, as a power loss does."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -300,7 +300,7 @@ class VolatileFileSystem:
 
 
 class NoSyncFileSystem(VolatileFileSystem):
-    """A build with fsync disabled: what it writes is gone with the process."""
+    """A build with fsync disabled: all its writes are lost with the process."""
 
     def sync_node(self, node: _Node) -> None:
         """Claim success and do nothing."""
