@@ -1,4 +1,4 @@
-"""A trimmed log without a checkpoint on offer gets another one, and no storm of them."""
+"""A trimmed log without an available checkpoint gets another one, and only one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def change(number: int) -> IncrementalAlterConfigs:
 
 
 def trimmed() -> LoneReplica:
-    """A leader whose log starts at a checkpoint, and which has written since."""
+    """Return a leader whose log starts at a checkpoint and has later records."""
     bench = LoneReplica(snapshot=SMALL).boot().lead()
     for n in range(120):
         bench.write(change(n))
@@ -34,7 +34,7 @@ def withdraw(bench: LoneReplica) -> None:
 
 
 def test_a_checkpoint_that_cannot_be_read_is_replaced_without_a_further_write() -> None:
-    """Goal: whoever is below the log start can be helped. Method: withdraw all, twice.
+    """Goal: a replica below the log start can catch up. Method: withdraw all checkpoints, twice.
 
     The second time nothing was written since, so that the new file has the name of the old one.
     """

@@ -38,7 +38,7 @@ def misnamed(bench: LoneReplica) -> SnapshotId:
 
 
 def without_position(patch: pytest.MonkeyPatch) -> None:
-    """Read headers as those of an earlier release: they do not say of which position they are."""
+    """Read headers as those of an earlier release, which have no position."""
     decode = control._DECODERS[control.SNAPSHOT_HEADER][1]
     decoders = {
         **control._DECODERS,

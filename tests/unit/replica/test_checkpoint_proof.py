@@ -1,4 +1,4 @@
-"""A checkpoint that is asked for from its beginning again is read by whoever serves it."""
+"""A node verifies a checkpoint that is requested from its beginning a second time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[CheckpointReader]:
 
 
 def begin(bench: LoneReplica) -> None:
-    """Serve the first slice of the newest checkpoint."""
+    """Serve the first chunk of the newest checkpoint."""
     snapshot_id = bench.replica.driver.node.snapshots[-1]
     bench.stores.snapshots.read_chunk(snapshot_id, 0, 100)
 
@@ -63,7 +63,7 @@ def test_a_damaged_file_is_set_aside_and_replaced(readings: list[CheckpointReade
 
 
 def test_a_file_that_is_gone_is_no_damage() -> None:
-    """Goal: a deletion on the way is nobody's fault. Method: it goes between slice and reading."""
+    """Goal: a deletion meanwhile is no error. Method: delete between the chunk and the check."""
     bench = trimmed()
     begin(bench)
     store = bench.stores.snapshots
@@ -97,7 +97,7 @@ def test_alternating_requests_do_not_cause_more_reads(
 
 
 def test_a_reading_under_way_ends_when_the_node_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal: a stop leaves no reader behind. Method: tell it to stop at the second batch."""
+    """Goal: a stop leaves no reader behind. Method: stop at the second batch."""
     bench = trimmed()
     batches = CheckpointReader.batches
     read: list[bytes] = []

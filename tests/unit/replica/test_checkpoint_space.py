@@ -1,4 +1,4 @@
-"""A checkpoint that finds no space is told, waits, and leaves the log what it needs."""
+"""A checkpoint without space is reported, waits, and leaves the log its reserve."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write(bench: LoneReplica, count: int) -> None:
 
 
 def failed(bench: LoneReplica) -> list[CheckpointFailed]:
-    """What was said of checkpoints that found no space."""
+    """Return the reports about checkpoints without space."""
     return [event for event in bench.events if isinstance(event, CheckpointFailed)]
 
 
@@ -65,7 +65,7 @@ def without_room_for_parts(monkeypatch) -> list[int]:
 
 
 def test_a_checkpoint_without_space_is_reported_with_its_cause(monkeypatch):
-    """Goal: whoever runs the node learns of it. Method: part files find no space."""
+    """Goal: the operator is notified. Method: part files find no space."""
     bench = leader()
     without_room_for_parts(monkeypatch)
     write(bench, 60)
@@ -104,7 +104,7 @@ def test_the_pause_doubles_up_to_a_bound(monkeypatch):
 
 
 def test_it_is_written_by_itself_once_there_is_room(monkeypatch):
-    """Goal: nobody has to write for it. Method: room again, and time moves by the pause."""
+    """Goal: no write is needed for a retry. Method: free space, and advance by the pause."""
     bench = leader()
     before = bench.replica.node.snapshots[-1]
     with monkeypatch.context() as patch:
@@ -131,7 +131,7 @@ def test_a_failure_is_no_checkpoint_for_the_age(monkeypatch):
 
 
 def test_none_is_begun_where_it_would_leave_the_log_no_space(monkeypatch):
-    """Goal: the log goes on. Method: less is free than the checkpoint and the log's reserve."""
+    """Goal: the log can grow. Method: less is free than the checkpoint and the log's reserve."""
     bench = leader()
     before = bench.replica.node.snapshots
     tries = without_room_for_parts(monkeypatch)
@@ -268,7 +268,7 @@ def test_what_the_log_writes_meanwhile_counts_as_well():
 
 
 def nearly_full(*, segment_bytes: int, free_bytes: int = 300_000) -> tuple[LoneReplica, int]:
-    """A leader whose disk has so much left, and what its log has without a checkpoint."""
+    """Return a leader with that much free space, and its log size without a checkpoint."""
     rare = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=100 << 20)
     log = LogConfig(segment_bytes=segment_bytes)
     bench = LoneReplica(snapshot=rare, log=log).boot().lead()
@@ -282,8 +282,8 @@ def nearly_full(*, segment_bytes: int, free_bytes: int = 300_000) -> tuple[LoneR
 
 
 def test_a_nearly_full_disk_gets_room_from_a_small_checkpoint():
-    """Goal: a log is trimmed where it is needed most, though the whole reserve is not there.
-    Method: a checkpoint of 0.1 MB stands for 0.5 MB of segments, and 0.3 MB are free.
+    """Goal: a log is trimmed when space is short, although the whole reserve is not free.
+    Method: a checkpoint of 0.1 MB replaces 0.5 MB of segments, and 0.3 MB are free.
     """
     bench, log_bytes = nearly_full(segment_bytes=50_000)
     with free_after_each_batch(bench) as free:

@@ -1,4 +1,4 @@
-"""What is said of a replica's log to those who serve clients."""
+"""The state of a replica's log that client services read."""
 
 from __future__ import annotations
 

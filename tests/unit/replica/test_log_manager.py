@@ -1,4 +1,4 @@
-"""The reading of a node's own log ends when the node does, and says nothing then."""
+"""The verification of a node's own log ends with the node, without a result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.replica.test_checkpoint_space import change
 def test_a_reading_under_way_ends_when_the_node_stops(
     monkeypatch: pytest.MonkeyPatch, is_stopped: bool
 ) -> None:
-    """Goal: a stop leaves no reader behind. Method: tell it to stop at its second piece."""
+    """Goal: a stop leaves no reader behind. Method: stop at its second chunk."""
     bench = LoneReplica(log=LogConfig(segment_bytes=20_000)).boot().lead()
     for n in range(20):
         assert bench.write(change(n, size=10_000))

@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 
 class StoppedClock:
-    """Time that goes on only while ``PacedFiles`` waits."""
+    """A clock that advances only while ``PacedFiles`` waits."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -62,7 +62,7 @@ def test_a_pace_keeps_the_rate_and_saves_nothing_up() -> None:
 
 
 def test_without_a_pace_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal: somebody waits for the outcome. Method: 16 pieces, each asked for with no pause."""
+    """Goal: no pauses while a caller waits for the result. Method: 16 chunks without a pause."""
     files, clock = paced(bytes(CHUNK_BYTES * 16), 0, monkeypatch)
     assert len(files.open(PATH).read_at(0, CHUNK_BYTES * 16)) == CHUNK_BYTES * 16
     assert clock.waits == [0] * 16

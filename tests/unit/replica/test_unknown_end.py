@@ -1,4 +1,4 @@
-"""A directory whose log files are gone: what it may have acknowledged is not forgotten."""
+"""A directory without its log files: records it may have acknowledged are not forgotten."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.support.lone_replica import LoneReplica
 
 
 def following() -> tuple[LoneReplica, list[str]]:
-    """Node 1 follows node 2 in epoch 1; the list says each time that delivery is due."""
+    """Node 1 follows node 2 in epoch 1; the list gets an entry when a delivery is due."""
     bench = LoneReplica(voters=3).boot()
     bench.persist()
     due: list[str] = []
@@ -95,7 +95,7 @@ def test_what_was_put_off_comes_before_a_new_epoch() -> None:
 
 
 def test_commits_gather_until_they_are_many() -> None:
-    """Goal: an image that nobody reads is renewed less often, and never far behind."""
+    """Goal: an image without readers is updated less often, and is never far behind."""
     bench, due = following()
     for offset in range(GATHERED_RECORDS_MAX):
         answer(bench, high_watermark=offset, records=record_at(offset))
@@ -118,7 +118,7 @@ def test_what_others_wait_for_does_not_gather() -> None:
     values: list[int | None] = []
     bench.replica.controller.confirm_read(values.append)
     bench.replica.turn()
-    # The leader that it asks says who leads now.
+    # The node that it asks names the current leader.
     error = ErrorCode.FENCED_LEADER_EPOCH
     bench.replica.receive(2, FetchResponse(last_fetch(bench).request_id, error, 3, 2))
     bench.persist()

@@ -1,4 +1,4 @@
-"""The shell when something fails: told once, nothing called any more, also during the stop."""
+"""The shell after a failure: one report and no further calls, also during the stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quorum.runtime.shell import Shell
 
 
 class Disk:
-    """Stands for ``Persistence``: completes what it is given, or fails."""
+    """A fake ``Persistence``: completes groups, or fails."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure = failure
@@ -44,7 +44,7 @@ class HeldDisk(Disk):
 
 
 class Wheel:
-    """Stands for a replica: notes what it is called with, and raises if it is to."""
+    """A fake replica: records its calls, and raises if configured."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure = failure
@@ -65,14 +65,14 @@ class Wheel:
 
 def run(scenario: Callable[[Shell, list[BaseException]], Awaitable[None]], disk: Disk,
         wheel: Wheel) -> list[BaseException]:  # fmt: skip
-    """What ``on_failure`` was told, once the loop has ended."""
+    """The errors that ``on_failure`` received, after the end of the loop."""
     failures: list[BaseException] = []
 
     async def live() -> None:
         shell = Shell(cast("Persistence", disk), SystemClock(), on_failure=failures.append)
         shell.attach(wheel)
         await asyncio.wait_for(scenario(shell, failures), 60)
-        # Whatever the writer thread has sent is heard.
+        # All messages of the writer thread are processed.
         await asyncio.sleep(0)
 
     asyncio.run(live())
@@ -93,7 +93,7 @@ def test_what_is_queued_is_written_before_the_end() -> None:
 
 
 def test_a_disk_failure_in_the_last_pass_is_reported_before_stop_returns() -> None:
-    """Goal: whoever stops a node learns that not all was written; nobody runs the loop again."""
+    """Goal: the caller of stop learns that writes are missing; the loop does not run again."""
     failure = StorageError("cannot sync")
 
     async def scenario(shell: Shell, failures: list[BaseException]) -> None:
@@ -147,8 +147,8 @@ def test_a_replica_is_not_called_after_its_disk_failed() -> None:
     [(StorageError("cannot sync"), [1]), (InvariantViolation("two leaders"), [1, 2])],
 )
 def test_a_failure_found_elsewhere_ends_all_writing(failure: Exception, written: list[int]) -> None:
-    """Goal: after the failed sync of any file no group is written that waits, and nobody is told
-    that a write was done. Method: fail while the disk holds the first of two.
+    """Goal: after a failed sync of any file no waiting group is written, and no write is reported
+    as done. Method: fail while the disk blocks the first of two.
     """
     wheel = Wheel()
     disk = HeldDisk()

@@ -97,7 +97,7 @@ def test_below_the_start_the_caller_is_sent_to_the_files() -> None:
 
 
 def test_eviction_keeps_what_is_not_durable_whatever_it_weighs() -> None:
-    """Above the budget only durable groups go, oldest first, and no more than needed."""
+    """Above the budget only durable groups are evicted, oldest first, and as few as possible."""
     cache = TailCache(bytes_max=len(batch(0)) * 2)
     for offset in range(5):
         cache.append(batch(offset), offset, offset + 1)

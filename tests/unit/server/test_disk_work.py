@@ -1,4 +1,4 @@
-"""What fails while a node stops, and how it is told: the log's writer and whoever reads."""
+"""Failures of disk work while a node stops, and how they are reported: writer and readers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Held:
 
 @pytest.fixture
 def failures() -> list[BaseException]:
-    """What ``on_failure`` was told."""
+    """The errors that ``on_failure`` received."""
     return []
 
 
@@ -185,8 +185,8 @@ def test_a_write_that_fails_when_its_progress_is_checked_is_reported(
 def test_a_failed_follow_up_of_a_finding_is_reported_after_the_scrubber_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Goal: a disk that cannot set a damaged checkpoint aside is a failed one. Method: the call
-    comes to the driver when nobody waits for its answer any more.
+    """Goal: a disk that cannot quarantine a damaged checkpoint counts as failed. Method: the call
+    reaches the driver when no task waits for its result.
     """
     failure = StorageError("cannot rename: Input/output error", Path("/data"))
 
@@ -210,7 +210,7 @@ def test_a_failed_follow_up_of_a_finding_is_reported_after_the_scrubber_stopped(
 
 @pytest.mark.parametrize("is_started", [False, True])
 def test_a_scrubber_may_be_stopped_again(is_started: bool) -> None:
-    """Goal: whoever stops need not know who has stopped, nor whether it was begun."""
+    """Goal: a second stop, and a stop before the start, change nothing."""
     each = Scrubber(cast("Replica", None), LoneReplica(), ScrubConfig())
     if is_started:
         each.start()

@@ -76,7 +76,7 @@ def test_a_failure_alone_is_a_reason_to_end() -> None:
 
 
 def test_work_is_left_at_once_when_the_process_fails() -> None:
-    """Goal: nobody drives a broken core for the time that handing over may take."""
+    """Goal: a broken core is not driven for the time that a leadership transfer may take."""
     left: list[bool] = []
 
     async def work() -> None:
@@ -106,7 +106,7 @@ def test_the_error_of_the_work_is_a_failure() -> None:
 
 
 def test_a_second_request_changes_nothing() -> None:
-    """Whoever is in a hurry sends a second signal; see ``stop_signals``."""
+    """A second signal ends the process at once; see ``stop_signals``."""
 
     async def scenario(ending: Ending) -> None:
         ending.ask()

@@ -1,4 +1,4 @@
-"""A node whose disk fails under a checkpoint, and under nothing else."""
+"""A node whose disk fails for checkpoints only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(
     *,
     shutdown_ms_max: int = PATIENCE_S * 1000,
 ) -> tuple[Disk, list[BaseException]]:
-    """A node that leads and whose disk holds a checkpoint; what ``on_failure`` was told."""
+    """A leader whose disk blocks a checkpoint, and the errors that ``on_failure`` received."""
     disk = Disk()
     failures: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Whoever is answered is answered by a replica that knows its own disk."""
+"""A replica answers no message before it has read its own disk."""
 
 from __future__ import annotations
 

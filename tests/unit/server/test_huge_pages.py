@@ -35,7 +35,7 @@ def test_only_dense_anonymous_memory_of_its_own_counts() -> None:
 
 
 def test_only_pages_that_lie_wholly_inside_are_asked_for() -> None:
-    """The ends of a mapping that is not aligned belong to somebody else's huge page."""
+    """The ends of an unaligned mapping are part of huge pages of other data."""
     asked: list[tuple[int, int]] = []
 
     def collapse(address: int, size: int) -> bool:
@@ -66,7 +66,7 @@ def test_who_is_refused_three_times_asks_no_more() -> None:
 
 
 def test_asking_the_running_kernel_changes_no_content() -> None:
-    """Whatever this system can do: the call returns, and memory says what it said."""
+    """On every system the call returns, and the memory keeps its content."""
     kept = [bytes([number % 251]) * 4096 for number in range(4096)]
     assert move_to_huge_pages() >= 0
     assert all(each == bytes([number % 251]) * 4096 for number, each in enumerate(kept))

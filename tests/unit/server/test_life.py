@@ -1,4 +1,4 @@
-"""The order of a server's life, whenever the reason to end comes."""
+"""The order of a server's start and stop, whenever the reason to stop arrives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quorum.errors import StorageError
 
 
 class Node:
-    """Stands for ``ServerNode``: notes what is done with it, and ends as it is told to."""
+    """A fake ``ServerNode``: records calls, and ends as configured."""
 
     node_id = 1
     client_address = "nowhere:1"
@@ -53,7 +53,7 @@ class Node:
 def test_a_reason_to_end_during_the_start(
     failure: Exception | None, steps: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It never says that it serves, and it stops in order; one that failed hands nothing over."""
+    """It never reports ready, and it stops in order; a failed one transfers no leadership."""
 
     async def run() -> list[str]:
         ending = Ending()

@@ -1,7 +1,7 @@
-"""Clients and the servers that a node builds hold each other to one size of message.
+"""Clients and a node's servers enforce the same maximum message size.
 
-The ports are those of a node: one for everybody, or one for clients and one for peers. What a
-test sends is raw, by a client without limits of its own.
+The ports are those of a node: one for all callers, or one for clients and one for peers. Tests send
+raw messages, with a client without limits of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NoPeers:
         return grpc.method_handlers_generic_handler("quorum.v1.RaftService", {})
 
     async def send_goodbye(self) -> None:
-        """Nobody is there."""
+        """No client is connected."""
 
 
 def on_listeners(scenario: Scenario, *, shares_port: bool) -> None:
@@ -144,8 +144,8 @@ async def follow(watch: Watch, seen: list[int]) -> None:
 
 @LAYOUTS
 def test_a_batch_larger_than_a_message_ends_a_watch_and_a_fetch_by_name(shares_port: bool) -> None:
-    """Goal: whoever follows the log learns what to do, and asks no other node in vain. Method: a
-    batch between two small ones; the node would not have taken it from a client.
+    """Goal: a reader of the log gets the remedy, and asks no other node in vain. Method: a batch
+    between two small ones; the node would not have accepted it from a client.
     """
     value = "x" * MESSAGE_BYTES_MAX
 

@@ -28,7 +28,7 @@ def configured(path: Path, text: str) -> Path:
 def test_the_level_changes_and_the_rest_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Goal: nobody believes in a change that did not happen. Method: one of each kind."""
+    """Goal: a change without effect is reported. Method: one of each kind."""
     path = configured(tmp_path / "node.toml", "")
     reload = Reload(load_config(path), lambda: load_config(path))
     configured(path, '[logging]\nlevel = "debug"\n[quorum]\nfetch_timeout_ms = 1234\n')

@@ -138,7 +138,7 @@ def test_a_stopping_node_begins_nothing(method: str) -> None:
 
 @pytest.mark.parametrize("method", CHANGES)
 def test_a_change_that_is_cut_short_is_unknown(method: str) -> None:
-    """Goal: nobody repeats blindly what may have been done. Method: a stop while the node works."""
+    """Goal: no client retries a call that may have run. Method: a stop while the node works."""
 
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
         begun = asyncio.Event()
@@ -159,7 +159,7 @@ def test_a_change_that_is_cut_short_is_unknown(method: str) -> None:
 
 
 class PastContext:
-    """A call whose deadline passed on the way."""
+    """A call whose deadline passed in flight."""
 
     ended: grpc.StatusCode | None = None
 
@@ -227,7 +227,7 @@ def test_an_unconfirmed_read_and_a_read_ahead_of_the_image_are_refused(
     ],
 )
 def test_the_cores_message_to_an_operator_is_forwarded(method: str, code: ErrorCode) -> None:
-    """That the core says so is shown by the scenarios."""
+    """The scenarios show that the core answers so."""
 
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
         node.transfer_outcome = node.change_outcome = Outcome(code, "because")
@@ -321,7 +321,7 @@ def test_an_unreadable_request_to_a_service_that_is_not_ours_is_refused(
 def test_a_request_that_does_not_arrive_ends_its_call(
     path: str,
 ) -> None:
-    """Goal: nobody holds a place by saying nothing. Method: calls that send headers alone."""
+    """Goal: a silent caller does not keep its slot. Method: calls that send only headers."""
 
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
         call = channel.stream_stream(path)(timeout=30)

@@ -21,7 +21,7 @@ from tests.support.served_node import FakeNode, cluster
 
 
 class IdleSelector(selectors.SelectSelector):
-    """Returns at once, and advances the loop's time by what it would have waited."""
+    """Return at once, and advance the loop's time by the timeout."""
 
     now = 0.0
 

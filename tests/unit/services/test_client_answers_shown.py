@@ -1,6 +1,6 @@
-"""Client services refuse what their table says: every row is shown by a test of this folder.
+"""A test of this folder shows every refusal in the table of the client services.
 
-That nothing else is refused is checked at the end of every test (``tests/support/refusals.py``).
+``tests/support/refusals.py`` checks after every test that no other refusal was sent.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ def test_every_method_has_a_row() -> None:
 
 @pytest.mark.long
 def test_every_refusal_is_shown(tmp_path: Path) -> None:
-    """Goal: no row that nobody has seen. Method: what the tests beside this one make it send."""
+    """Goal: no row without a test. Method: collect the refusals of this folder's tests."""
     found = shown_by("tests/unit/services", tmp_path / "refusals")
     assert client_refusals() - found == set()

@@ -1,4 +1,4 @@
-"""Over mutual TLS the principal is the certificate's name, whatever the client says."""
+"""Over mutual TLS the principal is the certificate's name, whatever the client sends."""
 
 from __future__ import annotations
 

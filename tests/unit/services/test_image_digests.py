@@ -1,4 +1,4 @@
-"""One digest at a time serves everybody who asked before it began."""
+"""One digest at a time serves all requests that arrived before it began."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_a_lagging_follower_reports_no_divergence():
 
 @pytest.mark.parametrize("offset", [1, 99])
 def test_a_deposed_leader_reports_no_divergence(offset):
-    """Whoever has records of a newer epoch has heard of a leader that this one has not."""
+    """A client with records of a newer epoch knows a later leader than this node."""
 
     async def scenario(log, nodes, client):
         request = FetchLogRequest(offset=offset, last_fetched_epoch=log.epoch + 1)
@@ -198,7 +198,7 @@ def test_an_offset_beyond_the_end_is_out_of_range_with_the_bounds():
 
 
 def test_a_log_trimmed_while_it_is_read_is_out_of_range(monkeypatch):
-    """Goal: the consumer hears where the log begins now. Method: trim inside the read."""
+    """Goal: the consumer gets the new log start. Method: trim during the read."""
 
     async def scenario(log, nodes, client):
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Requests of every method with values that nobody means: evaluated, never raised, and no trace.
+"""Requests of every method with absurd values: they are answered, without any exception.
 
 Unlike random bytes these are messages of the right shape: known fields at and beyond their
 bounds, unknown fields, long lists. Seeded; a failure names the request.

@@ -11,7 +11,7 @@ from quorum.v1.metadata_pb2 import WriteStreamResponse
 
 
 class Wire:
-    """Writes that end when told."""
+    """Writes that end when the test releases them."""
 
     def __init__(self) -> None:
         self.begun: list[list[int]] = []
@@ -41,7 +41,7 @@ async def settle() -> None:
 
 
 def test_the_last_answer_that_is_owed_leaves_at_once() -> None:
-    """Before whoever answered goes on."""
+    """The answer is written before the answering task continues."""
 
     async def scenario() -> None:
         wire = Wire()
@@ -116,7 +116,7 @@ def test_a_reader_waits_until_answers_have_left() -> None:
 
 @pytest.mark.parametrize("fails_at_once", [False, True])
 def test_a_failed_write_raises_in_the_waiting_call(fails_at_once: bool) -> None:
-    """Nothing is written behind it, and an answer that comes later does no harm."""
+    """Nothing is written behind it, and a later answer is dropped."""
 
     async def scenario() -> None:
         wire = Wire()
@@ -157,7 +157,7 @@ def test_a_cancelled_call_does_not_cancel_the_answering_task() -> None:
 
 
 def test_who_ends_the_stream_waits_for_what_is_there_and_not_for_what_is_owed() -> None:
-    """Then nobody waits any more, whatever is still owed."""
+    """Then no task waits, even if answers are outstanding."""
 
     async def scenario() -> None:
         wire = Wire()

@@ -289,7 +289,7 @@ def test_features_and_quorum():
 
 
 def test_records_are_never_deleted_on_request():
-    """What does not exist is said to be unknown, as Kafka does before it looks at a policy."""
+    """A missing resource is reported as unknown; like Kafka, before its policy is checked."""
 
     async def scenario(log, nodes, client):
         topic_id = bytes(15) + b"\x07"

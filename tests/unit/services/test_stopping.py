@@ -45,7 +45,7 @@ def with_stubs(scenario, *, count=1):
 
 
 async def ending(call) -> grpc.aio.AioRpcError:
-    """How a call or stream ends, whatever it says before."""
+    """Return the end of a call or stream; skip its messages."""
     with pytest.raises(grpc.aio.AioRpcError) as caught:  # noqa: PT012 - the last read
         if hasattr(call, "read"):
             while await call.read() is not grpc.aio.EOF:
@@ -157,7 +157,7 @@ def test_what_waits_is_answered_and_an_unjudged_change_is_unknown():
 
 
 def test_a_stopping_node_refuses_calls_with_its_reason():
-    """Nothing is begun: even a change is refused with the code that says it may be repeated."""
+    """No call is started: even a change is refused with a retriable code."""
 
     async def scenario(log, node, metadata, admin, server):
         await server.services.stop()
@@ -199,9 +199,9 @@ def test_a_client_that_does_not_read_is_cut_off():
 
 
 def test_the_tasks_of_all_calls_are_over_when_a_stop_returns(caplog, capfd):
-    """Goal: nothing is left for the end of the loop to cancel, which gRPC reports as a traceback.
+    """Goal: no task is cancelled at the end of the loop, which gRPC reports as a traceback.
 
-    Method: streams that nobody ends before gRPC does, half of them dropped in the same moment.
+    Method: streams that only gRPC ends, half of them dropped at the same moment.
     """
 
     async def scenario(log, node, metadata, admin, server):

@@ -318,7 +318,7 @@ def test_an_idle_watch_reports_its_position(monkeypatch):
 
 @pytest.mark.parametrize("answers_with", ["what is left", "an error", "nothing"])
 def test_a_log_trimmed_while_it_is_read_leaves_no_gap(monkeypatch, answers_with):
-    """Goal: whatever the race makes of the read, the watcher hears of it. Method: trim inside."""
+    """Goal: the watcher gets an error for a read that lost the race. Method: trim inside it."""
 
     async def scenario(log, nodes, stub, servers):
         for _ in range(5):

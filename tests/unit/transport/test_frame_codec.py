@@ -63,7 +63,7 @@ _PLAIN: dict[str, st.SearchStrategy[Any]] = {
     "snapshot_id": st.none() | present, "records": blobs, "read_round": rounds,
     "leader_endpoints": endpoints, "leader_age_ms": int64,
 }  # fmt: skip
-# What the leader itself said has no age and names no relays.
+# A response of the leader itself has no age and names no relays.
 fetch_responses = st.builds(FetchResponse, **_PLAIN) | st.builds(
     FetchResponse, **_PLAIN, path=st.lists(keys, min_size=1, max_size=8).map(tuple),
     contact_age_ms=int32,
@@ -172,7 +172,7 @@ def test_mutated_frames_decode_or_are_refused(message: Message, rng: random.Rand
         decoded = decode_frame(bytes(data))
     except PeerProtocolError:
         return
-    # What was understood can be said again: nothing inside is out of range.
+    # A decoded message can be encoded again: no value is out of range.
     assert decode_frame(encode_frame(decoded)) == decoded
 
 

@@ -1,4 +1,4 @@
-"""What a replica may be told to answer fits a message between peers; what does not is heard of."""
+"""Allowed responses fit a message between peers; one that does not fit is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUND = ReadRound(1 << 30, 1 << 62)
 
 
 def largest_fetch_answer() -> FetchResponse:
-    """As much beside the records as a leader and its relays can say."""
+    """The largest response of a leader and its relays, apart from the records."""
     return FetchResponse(
         1,
         ErrorCode.NONE,
@@ -46,7 +46,7 @@ def largest_fetch_answer() -> FetchResponse:
 
 
 def largest_slice() -> FetchSnapshotResponse:
-    """As much beside the chunk as a leader can say."""
+    """The largest response of a leader, apart from the chunk."""
     return FetchSnapshotResponse(
         1,
         ErrorCode.NONE,
@@ -86,7 +86,7 @@ def test_slices_together_are_bounded_as_well() -> None:
 
 
 def test_a_frame_that_is_dropped_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Goal: replication that stands still has a cause in the log. Method: an answer too large."""
+    """Goal: the log shows why replication stalls. Method: a response that is too large."""
     caplog.set_level(logging.WARNING, "quorum.transport")
 
     async def scenario() -> None:

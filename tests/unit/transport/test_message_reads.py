@@ -10,7 +10,7 @@ from tests.support.peer_harness import run
 
 
 class Arriving:
-    """A call whose message comes when the test says so."""
+    """A call whose message arrives when the test releases it."""
 
     def __init__(self) -> None:
         self.message: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

@@ -22,7 +22,7 @@ PARTITIONS = (METADATA_PARTITION, 1, -1, (1 << 31) - 1, -(1 << 31))
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_only_what_was_named_rightly_is_asked_for(seed: str) -> None:
-    """Draw names and numbers; the core hears of the metadata log's partition and nothing else."""
+    """Draw names and numbers; only requests for the metadata log's partition reach the core."""
     rng = random.Random(f"topics {seed}")
     request = raft_pb2.FetchSnapshotRequest(replica_id=2, replica_directory_id=bytes([2]) * 16)
     named: list[list[bool]] = []

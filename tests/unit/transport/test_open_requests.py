@@ -92,7 +92,7 @@ def test_a_closed_table_has_no_timer(loop: FakeLoop) -> None:
 
 
 def test_the_same_complaint_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    """Repetitions are counted; another problem or a recovery is heard at once."""
+    """Repetitions are counted; another problem or a recovery is logged at once."""
     rate_limited_log = RateLimitedLog(logging.getLogger("test-complaints"))
     with caplog.at_level(logging.INFO):
         for second in range(90):
@@ -111,7 +111,7 @@ def test_the_same_complaint_is_logged_once_a_minute(caplog: pytest.LogCaptureFix
 
 
 def test_the_memory_of_the_rate_limited_log_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger who makes up new problems for ever."""
+    """A stranger causes new problems without end."""
     monkeypatch.setattr(rate_limited_log_module, "_REMEMBERED_MAX", 10)
     rate_limited_log = RateLimitedLog(logging.getLogger("test-complaints"))
     for number in range(1000):
@@ -121,9 +121,9 @@ def test_the_memory_of_the_rate_limited_log_is_bounded(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("reason", ["a request", "a voter that calls"])
 def test_a_lapsed_channel_wakes_when_needed(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
-    """An unreachable peer nobody wants is left alone; a request tries it again at once.
+    """An unreachable peer without requests is not retried; a request retries it at once.
 
-    So does a stream of that voter's own: a caller is proven only once it was met at its address.
+    So does a stream from that voter: a caller is proven only after a connection to its address.
     """
     from quorum.transport import channel as channel_module
     from quorum.transport.probe import Attempt, Reachability

@@ -13,7 +13,7 @@ from tests.support.peer_harness import run
 
 
 class Wire:
-    """Writes that finish when told."""
+    """Writes that finish when the test releases them."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -71,7 +71,7 @@ def test_frames_leave_in_order_one_write_at_a_time() -> None:
 
 
 def test_a_frame_that_finds_no_write_under_way_is_written_at_once() -> None:
-    """Whoever pushes it hands it over before doing anything else."""
+    """The pushing task writes the frame before it continues."""
 
     async def scenario() -> None:
         wire = Wire()
@@ -133,7 +133,7 @@ def test_finish_writes_everything_and_the_end_of_the_stream(waiting: tuple[bytes
 
 
 def test_closing_drops_what_waits() -> None:
-    """Closed while a write is stuck: that write may end, nothing follows it, nobody waits on."""
+    """Close during a blocked write: the write may end, nothing follows it, no task waits."""
 
     async def scenario() -> None:
         wire = Wire()
@@ -155,7 +155,7 @@ def test_closing_drops_what_waits() -> None:
 
 @pytest.mark.parametrize("failure", [RuntimeError("gone"), asyncio.CancelledError()])
 def test_a_write_that_fails_is_the_last(failure: BaseException) -> None:
-    """Whatever it raises stays here, and who waits for the end of the stream goes on."""
+    """Its exception is not raised elsewhere, and a task that waits for the end continues."""
 
     async def scenario() -> None:
         wire = Wire()

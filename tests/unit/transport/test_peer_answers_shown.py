@@ -1,7 +1,7 @@
-"""RaftService refuses what its table says: every row is shown by a test of this folder.
+"""A test of this folder shows every refusal in the table of RaftService.
 
-That nothing else is refused is checked at the end of every test (``tests/support/refusals.py``).
-The core's own codes are counted over all scenarios.
+``tests/support/refusals.py`` checks after every test that no other refusal was sent. The core's own
+codes are counted over all scenarios.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def test_every_method_has_a_row() -> None:
 
 @pytest.mark.long
 def test_every_refusal_of_the_transport_is_shown(tmp_path: Path) -> None:
-    """Goal: no row that nobody has seen. Method: what the tests beside this one make it send."""
+    """Goal: no row without a test. Method: collect the refusals of this folder's tests."""
     listed = {
         Refusal(Service.PEERS, method, Form.STATUS, status.name)
         for method, statuses in STATUSES.items()

@@ -20,9 +20,9 @@ SECOND = Hello(CLUSTER, key(2), b"", process_id=b"second")
 
 
 def test_a_clone_is_refused_and_the_first_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """Over real streams: the clone's request fails, the first one's is still answered.
+    """Over real streams: the clone's request fails, the first process is still answered.
 
-    The first says nothing by itself while the clone tries: it only answers the probe.
+    The first process sends nothing while the clone connects; it only answers the probe.
     """
 
     async def scenario() -> None:
@@ -147,7 +147,7 @@ def test_a_stream_that_ends_while_a_rival_waits_makes_room_at_once(
 
 
 def test_of_two_clones_that_wait_one_gets_the_place() -> None:
-    """Both ask after a process that is gone; the second then finds the first, which lives."""
+    """Both claim the place of a dead process; the second then finds the first, which runs."""
 
     async def scenario() -> None:
         places, probes = PeerSessions(), Probes()
@@ -167,7 +167,7 @@ def test_of_two_clones_that_wait_one_gets_the_place() -> None:
 
 
 def test_a_restarted_process_is_no_clone() -> None:
-    """Its old stream has ended, so nobody else speaks."""
+    """Its old stream has ended, so there is no other session."""
 
     async def scenario() -> None:
         places, probes = PeerSessions(), Probes()

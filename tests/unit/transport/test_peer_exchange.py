@@ -127,7 +127,7 @@ def test_observers_without_an_id_are_distinguished() -> None:
 
 
 def test_an_unexpected_response_is_dropped_and_counted() -> None:
-    """To a sender never heard of, a second time, and after the stream is gone."""
+    """A response to an unknown sender, a second response, and one after the stream ended."""
 
     async def scenario() -> None:
         async with replica(1) as leader:
@@ -150,9 +150,9 @@ def test_an_unexpected_response_is_dropped_and_counted() -> None:
 
 
 def test_a_message_too_large_to_send_fails_its_request_only() -> None:
-    """The oversized response is dropped and counted; the stream lives on.
+    """The oversized response is dropped and counted; the stream stays open.
 
-    Method: the deadline passes when everything else is done, however slow the machine is.
+    Method: the deadline passes after everything else is done, however slow the machine is.
     """
 
     async def scenario() -> None:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 @asynccontextmanager
 async def peer_process(node_id: int) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]]:
-    """A replica in its own process, killed at the end if it still lives."""
+    """A replica in its own process, killed at the end if it still runs."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.support.peer_process", str(node_id)],
         stdout=subprocess.PIPE,
@@ -40,7 +40,7 @@ async def peer_process(node_id: int) -> AsyncIterator[tuple[subprocess.Popen[byt
 
 
 def test_a_killed_process_is_reported_as_refused_and_its_requests_fail() -> None:
-    """SIGKILL an echoing peer after one turn; everything open fails and the refusal is told."""
+    """SIGKILL an echoing peer after one turn; open requests fail and the refusal is reported."""
 
     async def scenario() -> None:
         async with replica(2) as follower, peer_process(1) as (process, address):
@@ -60,7 +60,7 @@ def test_a_killed_process_is_reported_as_refused_and_its_requests_fail() -> None
 
 @pytest.mark.parametrize("sends_goodbye", [True, False])
 def test_an_orderly_stop_is_not_a_death(sends_goodbye: bool) -> None:
-    """Stop the server: the stream ends, reconnects are refused, nobody is called dead.
+    """Stop the server: the stream ends, reconnects are refused, no peer counts as dead.
 
     Without the goodbye, GOAWAY alone must have the same effect.
     """

@@ -1,4 +1,4 @@
-"""Who may talk to whom, and what the refused are told."""
+"""Which peers accept each other, and the reasons that refused peers get."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_refused_stream_carries_no_message_and_has_a_reason(
 def test_a_nodes_own_address_among_the_bootstrap_servers_is_no_fault(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Requests there fail, the status says why, and neither log nor counters mind."""
+    """Requests to it fail, the status has the reason, and log and counters show no problem."""
 
     async def scenario() -> None:
         async with replica(1) as node:
@@ -140,7 +140,7 @@ async def status_of(call: aio.StreamStreamCall) -> tuple[grpc.StatusCode, str]:
 def test_a_server_ends_a_stream_that_breaks_the_rules(
     frames: list[bytes], code: str, words: str
 ) -> None:
-    """Each offence has its status; the runtime never hears of it and later streams are served."""
+    """Each violation has its status; it does not reach the runtime, and later streams work."""
 
     async def scenario() -> None:
         async with replica(1) as leader:

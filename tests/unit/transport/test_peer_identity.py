@@ -79,7 +79,7 @@ def test_a_node_that_shows_its_own_certificate_is_answered(folder: Path, certifi
 def test_a_caller_with_another_certificate_is_refused(
     folder: Path, certificate: str, carries: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """All are of our authority. Nothing reaches the runtime, both ends say what is wrong."""
+    """All have certificates of our authority. No message passes; both ends log the reason."""
 
     async def scenario() -> None:
         async with (
@@ -144,7 +144,7 @@ def test_a_configured_server_is_identified_by_its_host_name(folder: Path) -> Non
 
 
 def test_who_has_no_number_claims_nothing(folder: Path) -> None:
-    """An observer without a number needs a certificate of the authority, and no more."""
+    """An observer without a node id needs only a certificate of the authority."""
     nobody = Hello(CLUSTER, ReplicaKey(NO_NODE), b"")
 
     async def scenario() -> None:
@@ -196,7 +196,7 @@ def test_a_call_votes_only_for_the_node_of_its_certificate(folder: Path) -> None
 
 
 def test_without_tls_no_caller_has_a_node_identity() -> None:
-    """Should credentials be missing although names are asked for, everybody is refused."""
+    """Without credentials, although names are required, every caller is refused."""
 
     async def scenario() -> None:
         async with replica(1, names=NAMES) as leader, replica(2) as follower:

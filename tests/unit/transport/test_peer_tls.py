@@ -1,4 +1,4 @@
-"""Mutual TLS with a throw-away authority, and what wrong files say."""
+"""Mutual TLS with a temporary authority, and the errors for wrong files."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_grpc_is_given_a_certificate_only_when_it_changed(
 ) -> None:
     """gRPC 1.85.1 crashes when it replaces its context under concurrent handshakes.
 
-    So each handshake must be told "unchanged" (None), but for the one after a renewal.
+    So each handshake must get "unchanged" (None), except the one after a renewal.
     """
     asked: list[Callable[[], object]] = []
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""The choice of gRPC's I/O engine: ours by default, the environment's if it says anything."""
+"""The choice of gRPC's I/O engine: the environment's if it is set, else ours."""
 
 from __future__ import annotations
 

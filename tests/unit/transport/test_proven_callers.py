@@ -36,7 +36,7 @@ ANYBODY = ReplicaKey(-1)
 
 @asynccontextmanager
 async def stream(to: Replica, hello: Hello) -> AsyncIterator[tuple[Any, Hello]]:
-    """A stream opened by hand, and what its other end said of itself."""
+    """A raw stream, and the hello of its other end."""
     async with grpc.aio.insecure_channel(to.address) as channel:
         call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
         await call.write(encode_hello(hello))
@@ -69,7 +69,7 @@ def test_a_process_met_at_the_voters_address_is_proven() -> None:
 
 
 def test_a_voters_public_data_does_not_prove_another_caller() -> None:
-    """A stranger asks the voter for its hello, and speaks in its name with what that says."""
+    """A stranger gets the voter's hello, and claims to be the voter with its content."""
 
     async def scenario() -> None:
         async with replica(1) as leader, replica(2, hello=VOTER) as voter:
@@ -92,7 +92,7 @@ def test_a_voters_public_data_does_not_prove_another_caller() -> None:
 
 
 def test_an_observer_is_not_marked_and_an_unknown_leader_is() -> None:
-    """Nobody is held to an observer's position; who may end a campaign is another matter."""
+    """An observer's position binds no node; ending a campaign needs a proven caller."""
 
     async def scenario() -> None:
         async with replica(1) as leader:
@@ -149,7 +149,7 @@ def test_a_node_named_only_in_a_message_gets_no_proof() -> None:
 
 
 def test_an_address_that_only_a_message_named_proves_nothing() -> None:
-    """An UpdateVoter names another address of voter 2; whoever is there claims to be voter 2."""
+    """An UpdateVoter names another address of voter 2; a process there claims to be voter 2."""
 
     async def scenario() -> None:
         stranger = Hello(CLUSTER, key(2), b"", process_id=b"a stranger")
@@ -197,7 +197,7 @@ CHANGES = (
 
 @pytest.mark.parametrize(("author", "change"), CHANGES, ids=lambda each: type(each).__name__)
 def test_a_change_of_the_voters_is_marked(author: ReplicaKey, change: Any) -> None:
-    """Anybody can name the number of a voter and a disk or an address of his own."""
+    """Any caller can send a voter's id with a directory id or an address of its own."""
 
     async def scenario() -> None:
         async with replica(1) as leader, replica(2, hello=VOTER) as voter:

@@ -1,4 +1,4 @@
-"""Who is refused comes back ever more rarely, is logged once, counted always, and let in soon."""
+"""A refused peer retries with growing pauses, is logged once, counted always, accepted soon."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_refusals_double_the_pause_up_to_some_seconds() -> None:
 
 
 def test_a_stream_that_stood_between_two_refusals_does_not_start_over() -> None:
-    """A peer that says hello first and turns us away then has not heard us out."""
+    """A peer that sends its hello and refuses us at once has not read our hello."""
     backoff = Backoff(random.Random(1))
     for _ in range(10):
         backoff.after_refusal()
@@ -61,7 +61,7 @@ def lines_about(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
 
 
 class Pauses:
-    """Records the pauses after refusals, and says when there were so many."""
+    """Records the pauses after refusals, and reports when a number was reached."""
 
     def __init__(self, patch: pytest.MonkeyPatch, wanted: int) -> None:
         self.drawn: list[float] = []
@@ -79,7 +79,7 @@ class Pauses:
 
 @pytest.fixture
 def patient_peers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that stands still because the machine is busy is not taken for gone."""
+    """A process that is paused by a busy machine does not count as dead."""
     monkeypatch.setattr(peer_sessions_module, "PEER_SESSION_ANSWER_S", 2 * PATIENCE_S)
 
 
@@ -87,7 +87,7 @@ def patient_peers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_clone_comes_back_ever_more_rarely_and_is_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is turned away after the hellos, so its stream stands for a moment each time.
+    """It is refused after the hellos, so its stream is open for a moment each time.
 
     Counted in tries, not in what fits in a time: each try costs as much as the machine makes it.
     """
@@ -125,7 +125,7 @@ def test_a_clone_comes_back_ever_more_rarely_and_is_logged_once(
 
 
 def test_requests_to_a_refusing_peer_fail_at_once_with_its_reason() -> None:
-    """The caller may have somebody else to ask, and an operator waits for the reason."""
+    """The caller may ask another node, and an operator waits for the reason."""
 
     async def scenario() -> None:
         async with replica(1, cluster="other") as leader, replica(2, timeout_s=60.0) as follower:
@@ -142,7 +142,7 @@ def test_requests_to_a_refusing_peer_fail_at_once_with_its_reason() -> None:
 
 @pytest.mark.usefixtures("patient_peers")
 def test_who_was_refused_is_back_within_seconds(caplog: pytest.LogCaptureFixture) -> None:
-    """The original ends; the former clone is let in at its next try, and that is told."""
+    """The original ends; the clone is accepted at its next try, and that is logged."""
 
     async def scenario() -> None:
         async with replica(1) as leader, replica(2, hello=SECOND) as clone:
@@ -170,7 +170,7 @@ def test_who_was_refused_is_back_within_seconds(caplog: pytest.LogCaptureFixture
 
 
 def test_a_peer_that_connects_by_itself_is_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its configuration was mended and it was restarted: nobody waits for the pause."""
+    """Its configuration was fixed and it was restarted: the pause does not delay it."""
     for name in ("RECONNECT_BACKOFF_S", "REFUSED_BACKOFF_MAX_S"):
         monkeypatch.setattr(backoff_module, name, 4 * PATIENCE_S)
 

@@ -44,7 +44,7 @@ def test_targets_need_no_resolver() -> None:
 
 
 def test_a_socket_that_cannot_be_made_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shortage of descriptors here says nothing of the peer, and ends nothing."""
+    """A local shortage of descriptors proves nothing about the peer, and ends no request."""
 
     def no_descriptor(*_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -89,7 +89,7 @@ def test_listening_accepts_and_a_free_port_refuses() -> None:
 def test_refused_means_every_address_refused(
     outcomes: list[int | None], expected: Reachability, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One address that says anything else spoils the proof."""
+    """One address with another result invalidates the proof."""
     left = list(outcomes)
 
     async def attempt(*_: object) -> OSError | None:

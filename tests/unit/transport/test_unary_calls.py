@@ -47,7 +47,7 @@ def with_probe(
 
 @pytest.mark.parametrize("method", ["Vote", "BeginQuorumEpoch", "EndQuorumEpoch"])
 def test_no_unary_call_takes_part_in_elections(method: str) -> None:
-    """Without certificates that name nodes no caller can show whom it speaks for."""
+    """Without node certificates no caller can prove its identity."""
 
     async def scenario(node: Replica, channel: aio.Channel) -> None:
         author = common_pb2.ReplicaKey(id=2)
@@ -218,9 +218,9 @@ def test_too_many_calls_at_a_time_are_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_snapshot_chunks_share_the_budget_and_unknown_partitions_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A short and a long slice of our log beside two partitions we do not have.
+    """A short and a long chunk of our log beside two unknown partitions.
 
-    1,000 bytes for both: the short one has 100 left, so the long one gets 900, in two questions.
+    1,000 bytes for both: the short one has 100 left, so the long one gets 900, in two requests.
     """
     file = bytes(range(256)) * 8
 

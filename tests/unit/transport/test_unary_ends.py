@@ -22,7 +22,7 @@ METHODS = sorted(set(STATUSES) - {EXCHANGE_METHOD})
 
 
 class _AnyCertificate(NodeNames):
-    """Takes every caller for the node that it says it is."""
+    """Accepts every caller as the node that it claims to be."""
 
     def problem(self, node: NodeId, auth: Mapping[str, Iterable[bytes]]) -> None:
         return None
@@ -48,8 +48,8 @@ REQUESTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_call_ends_with_a_status(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal: whatever is in the way, the caller is told. Method: bytes that are no request; one call
-    at a time; a core that is silent; a node that stops."""
+    """Goal: a caller gets a reason for every failure. Method: invalid bytes; a limit of one call; a
+    silent core; a node that stops."""
     monkeypatch.setattr("quorum.transport.unary.UNARY_CALLS_MAX", 1)
     request = REQUESTS[method].SerializeToString()
 
@@ -86,7 +86,7 @@ def test_a_call_ends_with_a_status(method: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_status_that_comes_too_late_leaves_no_trace() -> None:
-    """A deadline that passes while a call is being refused: gRPC has ended it, and says so here."""
+    """A deadline that passes during a refusal: gRPC ended the call, and raises an error here."""
 
     class OverContext:
         async def abort(self, *_: object, **__: object) -> None:
