@@ -24,8 +24,8 @@ WRITE_PAUSE_SECONDS = 0.03
 SAMPLE_SECONDS = 0.25
 WRITE_SECONDS_MAX = 15.0
 NEWCOMER_BEGINS, NEWCOMER_MAX = 0.4, 0.4
-"""Shares of the attack's time: when a new client comes, and how long each of its calls may take, so
-that what it needs is over before the attack is."""
+"""Shares of the attack's duration: when a new client starts, and the limit of each of its calls, so
+that the client ends before the attack does."""
 LOG_BYTES_PER_MINUTE_MAX = 1_000_000
 LOG_BYTES_SPARE = 50_000
 """What ordinary lines of a few seconds may add to that."""
@@ -97,7 +97,7 @@ class Honest:
 
 @dataclass
 class Watch:
-    """What an operator sees of all nodes while something goes on."""
+    """What an operator sees of all nodes during a phase."""
 
     cluster: Processes
     leader: LocalNode
@@ -144,7 +144,7 @@ class Found:
     newcomer_writes: bool
 
     def problems(self, attack: Attack, seconds: float, *, evaluates_time: bool) -> list[str]:
-        """Each sentence says what an attack must not do and did; [] when it did nothing."""
+        """Return one sentence per forbidden effect of the attack; [] when there was none."""
         found = []
         if not attack.took_place(self.counts, self.seen):
             found.append(f"the attack did not take place: {dict(self.counts)} {self.seen}")
@@ -189,7 +189,7 @@ class Found:
 
 
 def run_attack(cluster: Processes, attack: Attack, *, calm_seconds: float, seconds: float) -> Found:
-    """Watch the cluster calm, then under the attack on its leader."""
+    """Watch the cluster without load, then under the attack on its leader."""
     return asyncio.run(_run(cluster, attack, calm_seconds, seconds))
 
 

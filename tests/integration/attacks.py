@@ -26,10 +26,10 @@ from quorum.v1 import admin_pb2, common_pb2, metadata_pb2, raft_pb2
 from tests.integration.raw_http2 import StalledCalls
 
 SOURCE = "127.0.0.2"
-"""Strangers come from another address than those who share the machine with the node."""
+"""Attackers use another address than clients on the node's own machine."""
 AGAIN_SECONDS = 5.0
-"""An attack holds what it got. A thousand refused calls a second are another one, of processor
-time, which costs the attacker as much."""
+"""An attack keeps the resources it got. A thousand refused calls a second would be another attack,
+on processor time, which costs the attacker as much."""
 OBSERVER = ReplicaKey(-1, bytes(16))
 WIDE_OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
 Counts = dict[str, int]
@@ -100,7 +100,7 @@ async def many(
 
 
 async def write_streams(host: str, port: int, seconds: float) -> Counts:
-    """1,100 write streams that never say hello."""
+    """1,100 write streams that never send a hello."""
 
     async def one(channel: aio.Channel) -> str:
         call = channel.stream_stream("/quorum.v1.MetadataService/WriteStream")()
@@ -123,7 +123,7 @@ async def held_reads(host: str, port: int, seconds: float) -> Counts:
 
 
 async def describe_image(host: str, port: int, seconds: float) -> Counts:
-    """Sixty callers who ask for the digest of the image again and again."""
+    """Sixty callers that request the digest of the image repeatedly."""
 
     async def one(channel: aio.Channel) -> str:
         return await status_of(
@@ -134,7 +134,7 @@ async def describe_image(host: str, port: int, seconds: float) -> Counts:
 
 
 async def votes(host: str, port: int, seconds: float) -> Counts:
-    """Candidates that nobody knows, in ever higher epochs."""
+    """Unknown candidates in growing epochs."""
     epoch = [100]
 
     async def one(channel: aio.Channel) -> str:
@@ -152,7 +152,7 @@ async def votes(host: str, port: int, seconds: float) -> Counts:
 
 
 async def begins(host: str, port: int, seconds: float) -> Counts:
-    """400 leaders that do not exist, at an address that counts who comes."""
+    """400 leaders that do not exist, at an address that counts connections."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     listener.setblocking(False)
     loop, connects, number = asyncio.get_running_loop(), [0], [0]
@@ -218,7 +218,7 @@ async def peer_streams(host: str, port: int, seconds: float) -> Counts:
 
 
 async def stalled_messages(host: str, port: int, seconds: float) -> Counts:
-    """Thirty calls on six connections whose messages stop one byte before their end."""
+    """Thirty calls on six connections; each message stops one byte before its end."""
 
     def run() -> Counts:
         calls = StalledCalls(host, port, SOURCE, connections=6, calls_each=5)

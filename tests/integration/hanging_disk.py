@@ -1,7 +1,7 @@
 """A file system for server processes whose writes and syncs hang while a file is there.
 
 A server selects it with ``node.filesystem``; the test makes and removes the file in the folder
-above the data directory. Reads go on, as from a cache.
+above the data directory. Reads still work, as from a cache.
 """
 
 from __future__ import annotations

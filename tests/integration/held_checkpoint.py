@@ -1,7 +1,7 @@
 """A file system for server processes whose disk never completes the sync of a checkpoint.
 
-A server selects it with ``node.filesystem``. Once a thread is held, a file in the folder above the
-data directory says so. The log's files are synced as ever.
+A server selects it with ``node.filesystem``. Once a thread is blocked, a file appears in the folder
+above the data directory. The log's files are synced as usual.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Campaign:
                 self.violations.append(f"what was read as committed is gone: {error}")
                 return
             except ClientError:
-                # Nobody leads at the moment.
+                # There is no leader at the moment.
                 await asyncio.sleep(POLL_SECONDS)
 
     # ------------------------------------------------------------------ examining

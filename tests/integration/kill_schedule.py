@@ -1,7 +1,7 @@
 """When which nodes are killed and how they come back: a plan drawn from one seed.
 
-Every other life of a node runs on ``VolatileFileSystem``, where a SIGKILL also takes all that
-was not synced, as a power cut does.
+Every other process run of a node uses ``VolatileFileSystem``, where a SIGKILL also loses all
+unsynced data, as a power loss does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DOWN_MS_MAX = 300
 
 
 class Victims(Enum):
-    """Who dies in a round."""
+    """The nodes that are killed in a round."""
 
     LEADER = "the leader"
     FOLLOWER = "a follower"
@@ -37,7 +37,7 @@ class Round:
     """Whether the next round waits for the victims to be ready; if not, it may hit them as they
     recover."""
     is_volatile_next: bool
-    """Whether the victims' next life loses what it has not synced."""
+    """Whether the victims' next process runs lose unsynced data."""
 
 
 _WEIGHTS = {

@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 90.0
 """How long to wait for what must come; a loaded machine takes ten times what a quiet one does."""
 LOG_LINES_SHOWN = 60
 SETTINGS: dict[str, object] = {"limits.disk_free_bytes_min": 0}
-"""The machine that runs the tests may be nearly full; a test says so when it minds."""
+"""The test machine may be nearly full; a test that depends on space sets its own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Processes(LocalCluster):
             self.kill(node)
 
     def freeze(self, node: LocalNode) -> None:
-        """SIGSTOP: the process keeps its connections and says nothing."""
+        """Send SIGSTOP: the process keeps its connections and sends nothing."""
         assert node.process is not None
         node.process.send_signal(signal.SIGSTOP)
         self._sealed.add(node.id)
@@ -106,7 +106,7 @@ class Processes(LocalCluster):
         self._sealed.discard(node.id)
 
     def end_all(self) -> None:
-        """Leave nothing running. SIGKILL is enough: nobody looks at these nodes any more."""
+        """Leave nothing running. SIGKILL is enough: these nodes are not used again."""
         for node in self.nodes.values():
             if node.is_running and node.process is not None:
                 node.process.kill()
@@ -190,7 +190,7 @@ class Processes(LocalCluster):
         return node.process.wait(seconds)
 
     def ended_by_itself(self) -> list[str]:
-        """Servers that are down although nobody stopped them, with the ends of their logs."""
+        """Return servers that ended without being stopped, with the ends of their logs."""
         return [
             f"node {node.id} ended with {node.process.returncode}:\n{node.log_tail()}"
             for node in self.nodes.values()

@@ -1,8 +1,8 @@
-"""How long processes waited for a processor: what a loaded machine adds to whatever they do.
+"""Measures how long processes waited for a processor on a loaded machine.
 
-A bound on how long the quorum keeps somebody waiting says nothing about a machine that runs other
-things meanwhile. Linux counts for every thread how long it was ready to run and did not, and how
-long the host of a virtual machine kept its processors to itself.
+A bound on the quorum's delays does not apply to the time that other programs take. Linux counts for
+every thread how long it was ready but not running, and how long the host of a virtual machine
+withheld processors.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ SAMPLE_SECONDS = 0.05
 
 
 class RunQueue:
-    """Watches processes, this one among them, from a thread of its own while it is entered.
+    """Watches processes, including this one, from a thread of its own while it is entered.
 
     Args:
-        pids: Who else is to be watched now; asked at every sample.
+        pids: Returns the other processes to watch; called at every sample.
     """
 
     def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
@@ -79,7 +79,7 @@ class RunQueue:
                 try:
                     delay_ns = int((task / "schedstat").read_text().split()[1])
                 except OSError:
-                    # The thread has ended; what it waited for since the last sample is not known.
+                    # The thread has ended; its wait since the last sample is unknown.
                     continue
                 key = pid, task.name
                 self._total_ns += delay_ns - self._known.get(key, 0)
@@ -89,7 +89,7 @@ class RunQueue:
 
 
 def _stolen_seconds() -> float:
-    """Of all processors since the machine's start; 0.0 where nothing is told of it."""
+    """Return the sum over all processors since the machine's start; 0.0 where it is unknown."""
     return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 

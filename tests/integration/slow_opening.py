@@ -1,6 +1,6 @@
-"""A file system for server processes whose data directory takes for ever to open.
+"""A file system for server processes whose data directory never finishes opening.
 
-``OPENING`` appears beside the data directory when a server has come to its log and waits there.
+``OPENING`` appears beside the data directory when a server has reached its log and blocks there.
 """
 
 from __future__ import annotations

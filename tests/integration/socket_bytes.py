@@ -1,7 +1,7 @@
-"""What went over the TCP connections to a port of this machine, as the kernel counts it.
+"""Counts the bytes of the TCP connections to a port of this machine, from the kernel.
 
-Asked for by ``sock_diag`` of netlink, which needs no rights: nothing has to stand between the two
-ends, and no count of the program that is measured is trusted.
+It uses ``sock_diag`` of netlink, which needs no privileges. No proxy between the two ends is
+needed, and the counters of the measured program are not used.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _HEADER = struct.Struct("=IHHII")
 _MESSAGE_BYTES = 72
 _RECEIVED_AT = 128
 _SENT_AT = 200
-"""Of ``tcpi_bytes_received`` and ``tcpi_bytes_sent`` in ``tcp_info``; behind the latter stands
-``tcpi_bytes_retrans``. What was acknowledged may lag behind what has arrived: it is not asked for.
+"""Positions of ``tcpi_bytes_received`` and ``tcpi_bytes_sent`` in ``tcp_info``;
+``tcpi_bytes_retrans`` follows the latter. Acknowledged bytes may lag behind received ones, so they
+are not used.
 """
 
 
 def bytes_by_peer(port: int) -> dict[int, int]:
-    """Bytes sent and received by each connection that this port accepted, by the peer's port.
+    """Return the bytes sent and received by each accepted connection, by the peer's port.
 
-    Payload, without headers and repeats; of connections that stand now.
+    Payload of open connections, without headers and retransmissions.
 
     Raises:
-        OSError: The kernel does not tell.
+        OSError: The kernel does not answer.
     """
     found: dict[int, int] = {}
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asking:

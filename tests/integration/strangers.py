@@ -31,7 +31,7 @@ def _listen(port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def silent(port: int, folder: Path) -> Iterator[None]:
-    """Takes connections and never says anything."""
+    """Accepts connections and never sends anything."""
     with _listen(port):
         yield
 
@@ -164,7 +164,7 @@ def foreign_cluster(port: int, folder: Path) -> Iterator[None]:
             other.stop(node)
             other.start_all()
         other.stop(node)
-        # It listens here, and goes on calling itself by its old address as a voter.
+        # It listens here, but still advertises its old address as a voter.
         node.settings["listeners.client"] = f"{HOST}:{port}"
         other.configure(node)
         other.start_all()

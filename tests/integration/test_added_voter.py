@@ -1,4 +1,4 @@
-"""The leader is killed while a new voter's record is on its way: a majority goes on (ADR 35)."""
+"""The leader is killed while a new voter's record is in flight: a majority continues (ADR 35)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def add_and_kill(cluster: Processes, new: LocalNode, watched: LocalNode) -> None
     killer = KillWhenLogged(watched, CHANGED, leader)
     killer.start()
     servers = ",".join(node.address for node in cluster.running_nodes)
-    # Whether it is told of a success depends on who was quicker.
+    # Whether it gets a success depends on timing.
     subprocess.run(
         [
             *(sys.executable, "-m", "quorate", "--bootstrap", servers, "-o", "json"),
@@ -75,10 +75,10 @@ def add_and_kill(cluster: Processes, new: LocalNode, watched: LocalNode) -> None
 def test_the_leader_is_killed_at_the_record_of_a_new_voter(
     tmp_path: Path, voters: int, who: str
 ) -> None:
-    """Goal: whoever the record has reached, a leader follows.
+    """Goal: a new leader is elected, whichever nodes have the record.
 
-    Method: kill when a follower goes by the new set, or when the leader itself does. Of two voters
-    the leader may then have been the only one with the record, and one of two elects nobody.
+    Method: kill when a follower uses the new set, or when the leader itself does. With two voters
+    the leader may have been the only one with the record, and one of two cannot elect a leader.
     """
     with running(tmp_path, voters=voters) as cluster:
         write_configs(cluster, ["1"])

@@ -1,8 +1,8 @@
-"""Cheap attacks on a leader: nobody else notices them.
+"""Cheap attacks on a leader do not affect other clients.
 
-The short form judges what can be counted; the nightly one lasts a minute and judges latencies too.
-What a compressed batch may grow to is held by ``tests/unit/quorum/test_compression.py``: no
-stranger can hand a batch to a node over its ports.
+The short form checks counters; the nightly one lasts a minute and checks latencies as well. The
+size limit of a compressed batch is tested in ``tests/unit/quorum/test_compression.py``, because no
+stranger can send a batch to a node over its ports.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def test_a_minute_of_it_is_not_noticed_either(
 
 @pytest.fixture(scope="module")
 def large_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """As ``cluster``, with 60,000 partitions, whose brokers are not fenced for want of heartbeats.
+    """As ``cluster``, with 60,000 partitions, whose brokers are not fenced for missing heartbeats.
 
-    A fence changes all of them at once, which is work of its own.
+    A fence would change all partitions at once and disturb the measurement.
     """
     settings = {"controller.session_timeout_ms": SESSION_MS}
     with running(tmp_path_factory.mktemp("home"), settings=settings) as cluster:

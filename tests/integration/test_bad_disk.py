@@ -1,4 +1,4 @@
-"""Damaged files and a full disk under running nodes: said plainly, repaired, nothing lost."""
+"""Damaged files and a full disk under running nodes: reported, repaired, nothing lost."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_damaged_checkpoint(cluster: Processes) -> None:
 
 
 def test_a_lone_voter_that_lost_records_does_not_lead(tmp_path: Path) -> None:
-    """There is nobody to fetch from, so it says so instead of serving half of its log."""
+    """There is no peer to fetch from, so it refuses to start instead of serving half of its log."""
     with running(tmp_path, voters=1) as cluster:
         (node,) = cluster.voters
         write_configs(cluster, [str(value) for value in range(100, 140)])
@@ -143,7 +143,7 @@ def test_a_lone_voter_that_lost_records_does_not_lead(tmp_path: Path) -> None:
 
 @pytest.fixture
 def filling(tmp_path: Path) -> Iterator[Processes]:
-    """Three voters whose disks can be filled one by one."""
+    """Return three voters whose disks can be filled one by one."""
     settings = {**SETTINGS, "node.filesystem": full_disk.NAME}
     with running(tmp_path, settings=settings) as cluster:
         yield cluster
@@ -160,7 +160,7 @@ def make_room(*nodes: LocalNode) -> None:
 
 
 def assert_stopped_for_space(node: LocalNode) -> None:
-    """The last line says what, where and what to do next."""
+    """The last line names the problem, the place and the next step."""
     last = node.log_tail(1)
     assert last.startswith(f"error: the node stopped: {node.data_dir}")
     assert "No space left (make room" in last
@@ -183,7 +183,7 @@ def test_the_leaders_disk_is_full(filling: Processes) -> None:
 
 @pytest.mark.long
 def test_every_disk_is_full(filling: Processes) -> None:
-    """Nobody can write: clients are told so in time; what was acknowledged is there afterwards."""
+    """No write succeeds: clients get an error in time; acknowledged writes survive."""
     cluster = filling
     write_configs(cluster, ["1", "2"])
 

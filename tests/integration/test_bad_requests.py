@@ -238,7 +238,7 @@ def test_an_unknown_method(cluster: Processes) -> None:
 def test_a_node_of_another_cluster_is_kept_out(
     cluster: Processes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Both sides say why in their logs; the stranger is never ready and changes nothing."""
+    """Both sides log the reason; the stranger is never ready and changes nothing."""
     with running(
         tmp_path_factory.mktemp("other"),
         voters=1,

@@ -1,7 +1,7 @@
-"""A server that cannot start: the exit code, and a message that says what, where and what next.
+"""A server that cannot start: the exit code, and a message with problem, place and next step.
 
-Every case also shows that nothing on disk was touched: with the fault taken away the same node
-starts and has everything it had.
+Every case also shows that nothing on disk was changed: without the fault the same node starts and
+has all its data.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def refuse(cluster: Processes, node: LocalNode, *flags: str) -> Ended:
 
 
 def assert_refused(ended: Ended, status: int, *words: str) -> None:
-    """It ended with one line per problem that says all of ``words``, without a traceback."""
+    """Check that it ended with lines that contain all of ``words``, without a traceback."""
     assert ended.status == status, ended.err
     assert "Traceback" not in ended.err
     assert "error: " in ended.err
@@ -181,7 +181,7 @@ def test_an_unusable_quorum_state(cluster: Processes, node: LocalNode, damage: s
 
 
 def test_a_disk_that_fails_while_the_node_starts(cluster: Processes, node: LocalNode) -> None:
-    """The same exit code as later: whoever restarts servers must not just try again."""
+    """The exit code is the same as later: a supervisor must not simply restart the server."""
     log = next(iter((node.data_dir / "__cluster_metadata-0").glob("*.log")))
     intact = log.read_bytes()
     # A torn tail, so that recovery has something to write.

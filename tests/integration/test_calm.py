@@ -1,4 +1,4 @@
-"""An hour of full write load and starved processors, and nobody stands for election."""
+"""An hour of full write load and starved processors without a campaign."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MINUTES = 60.0
 def test_full_load_and_contention_cause_no_election(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """``--soak-minutes`` shortens it; ``python -m bench.calm`` prints the figures."""
+    """``--soak-minutes`` sets its length; ``python -m bench.calm`` prints the figures."""
     minutes = request.config.getoption("--soak-minutes")
     seen = measure_calm(
         tmp_path,

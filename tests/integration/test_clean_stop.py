@@ -1,8 +1,8 @@
-"""A leader with a crowd on it is asked to stop: nobody notices but by a moment's delay.
+"""A busy leader is stopped: its clients see only a short delay.
 
-Watches, write streams, long polls and linearizable reads are open on the leader when it gets its
-SIGTERM. Its log and the clients' have no traceback, and every watcher goes on with another node,
-each change once and in order.
+Watches, write streams, long polls and linearizable reads are open on the leader when it gets
+SIGTERM. Its log and the clients' logs have no traceback. Every watcher resumes at another node and
+gets each change once and in order.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Crowd:
         return await self._clients.enter_async_context(client)
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """Everybody at work. Only writers and readers end by themselves, once it is over."""
+        """Run all clients. Only writers and readers end by themselves after the stop."""
         work: list[Awaitable[None]] = [
             *(self._watch(into) for into in self.seen),
             *(self._write(number) for number in range(WRITERS)),

@@ -40,10 +40,10 @@ def epochs(cluster: Processes) -> dict[int, float | None]:
 
 @pytest.mark.parametrize("whose", ["follower", "leader"])
 def test_peers_refuse_a_copy_of_a_running_voter(tmp_path: Path, whose: str) -> None:
-    """Refused by every other voter, named and counted. Epoch, leader and writes stay as they are.
+    """Every other voter refuses, logs and counts the copy. Epoch, leader and writes stay."""
 
-    A leader has nothing to say to followers that fetch, so its own streams are silent: they do
-    not count as free for the copy all the same.
+    A leader sends nothing to followers that fetch, so its own streams are silent; even so, the copy
+    must not take its place.
     """
     with running(tmp_path) as cluster:
         leader = cluster.leader()

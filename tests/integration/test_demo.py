@@ -68,10 +68,10 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_the_whole_job_on_a_real_log_and_a_cluster_that_is_kept(
     folder: Path, tmp_path: Path
 ) -> None:
-    """Goal: every step of the demo does what it says. Method: the sample is imported; all is kept.
+    """Goal: every step of the demo works as described. Method: import the sample; keep all files.
 
-    A second demo in the same folder is refused, with what stops the first one's servers, and
-    changes nothing.
+    A second demo in the same folder is refused and changes nothing. Its message shows how to stop
+    the first one's servers.
     """
     demo = start(folder, "--input", str(whole_sample(tmp_path)), "--keep")
     out, _ = demo.communicate(timeout=WHOLE_SECONDS_MAX)

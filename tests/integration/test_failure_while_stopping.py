@@ -1,4 +1,4 @@
-"""A disk that fails after SIGTERM is told as loudly as one that fails before."""
+"""A disk failure after SIGTERM is reported like one before it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETTINGS: dict[str, object] = {
 
 
 def ask_to_stop(cluster: Processes, node: LocalNode) -> None:
-    """SIGTERM, and wait until it has been heard: the node is not ready any more."""
+    """Send SIGTERM, and wait until the node is not ready any more."""
     assert node.process is not None
     node.process.send_signal(signal.SIGTERM)
     cluster.until("a node that drains", lambda: "is shutting down" in cluster.readiness(node))

@@ -1,4 +1,4 @@
-"""A node whose disk holds a checkpoint, and nothing else, can be stopped."""
+"""A node whose disk blocks only a checkpoint can be stopped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_process_ends_although_its_disk_holds_a_checkpoint(tmp_path: Path) -> None:
-    """Goal: the process ends in bounded time and says why; its log is whole. The thread that the
-    disk holds never ends, so whoever waited for it would wait for ever.
+    """Goal: the process ends in bounded time with a reason, and its log is intact. The blocked
+    thread never ends, so the stop must not wait for it.
     """
     settings = {
         "node.filesystem": held_checkpoint.NAME,

@@ -1,4 +1,4 @@
-"""A disk that hangs under a running node: the cluster goes on, the node says so and comes back."""
+"""A disk that hangs under a running node: the cluster continues, the node reports and recovers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_another_leads_while_the_leaders_disk_hangs(cluster: Processes) -> None:
     assert "disk_writes" in cluster.readiness(hung)
     assert not cluster.is_ready(hung)
     assert cluster.metric(hung, "quorate_raft_disk_stalls_total") == 1
-    # It leads no more while its disk hangs, also when nobody else could.
+    # It does not lead while its disk hangs, even if no other node could.
     cluster.kill(leader)
     cluster.until_logged(hung, "event=campaign_refused")
     assert cluster.find_leader() is None
@@ -68,7 +68,7 @@ def test_another_leads_while_the_leaders_disk_hangs(cluster: Processes) -> None:
 
 
 def test_a_node_with_a_hung_disk_can_be_stopped(cluster: Processes) -> None:
-    """It cannot write what it was given, says so, and ends all the same."""
+    """It cannot complete its writes, reports that, and ends nevertheless."""
     write_configs(cluster, ["1"])
     hung = next(node for node in cluster.voters if node is not cluster.leader())
     switch(hung).touch()
@@ -85,8 +85,8 @@ def test_a_node_with_a_hung_disk_can_be_stopped(cluster: Processes) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_a_node_that_a_hung_disk_holds(tmp_path: Path, number: int) -> None:
-    """Goal: at once, although the event loop waits for the writer. Method: hang the disk for
-    longer than anybody waits, and signal again when everything but the writer is closed.
+    """Goal: an immediate end, although the event loop waits for the writer. Method: hang the disk
+    for longer than all timeouts, and signal again when everything but the writer is closed.
     """
     settings = {**SETTINGS, "limits.shutdown_ms_max": 3_600_000}
     with running(tmp_path, settings=settings) as cluster:

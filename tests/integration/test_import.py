@@ -75,7 +75,7 @@ def digests(cluster: Processes) -> set[str]:
 def import_until(
     cluster: Processes, source: Path, on_step: Callable[[int], None]
 ) -> ImportReport | None:
-    """Import in this process; None when ``on_step`` killed it. It is told offsets copied."""
+    """Import in this process; None when ``on_step`` killed it. ``on_step`` gets copied offsets."""
 
     async def work() -> ImportReport | None:
         copied = 0
@@ -195,8 +195,8 @@ def test_the_sample_is_read_directly_as_well(tmp_path: Path, sample: Path) -> No
 
 @pytest.mark.long
 def test_it_goes_on_where_it_stopped(tmp_path: Path, sample: Path, replay_digest: str) -> None:
-    """The importer dies, then the leader, then everything loses power; not a batch is missing,
-    none comes twice, and nobody else writes in between."""
+    """The importer dies, then the leader, then all nodes lose power; no batch is missing or
+    duplicated, and no other client writes in between."""
     with running(tmp_path) as cluster:
         assert import_until(cluster, sample, kill_importer_at(1_000)) is None
         offset, is_finished = status(cluster)

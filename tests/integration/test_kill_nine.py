@@ -1,7 +1,7 @@
-"""SIGKILL under load, again and again: nothing acknowledged is lost, nothing happens twice.
+"""Repeated SIGKILL under load: no acknowledged write is lost or applied twice.
 
-Every other life of a node also loses what it had not synced, so the same run holds the fsync
-discipline to account; a build without fsync is shown to fail it.
+Every other process run of a node also loses unsynced data, so the run checks the fsync discipline
+as well; a build without fsync fails it.
 """
 
 from __future__ import annotations

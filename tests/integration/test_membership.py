@@ -103,7 +103,7 @@ def test_replace_a_voter_whose_disk_is_gone(cluster: Processes) -> None:
         "the loss to be noticed",
         lambda: quorum(cluster, "may-stop", str(lost.id))["unable"] or None,
     )
-    # One more, and nothing is committed any more.
+    # With one node fewer, nothing can be committed.
     output = quorum(cluster, "may-stop", str(others[0].id), status=Exit.REFUSED)
     assert f"node {lost.id} is silent" in output
     output = quorum(cluster, "remove-voter", str(others[0].id), status=Exit.REFUSED)

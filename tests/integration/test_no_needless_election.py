@@ -1,8 +1,8 @@
-"""What must not look like a dead leader: connections that are closed for age, certificates that
-are renewed, and names that stop resolving.
+"""Events that must not cause an election: connections closed for age, renewed certificates, and
+names that stop resolving.
 
-Three real nodes in this process, on loopback sockets, with default timers. Writes go on all the
-while; the epoch must be the one it was before, and nobody may have asked for a vote.
+Three production nodes in this process, on loopback sockets, with default timers. Writes continue
+meanwhile; the epoch must stay the same, and no node may have requested a vote.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CONFIG = "log.retention.ms"
 
 
 class WatchedNode(ServerNode):
-    """A node that keeps what it says about elections."""
+    """A node that records its log lines about elections."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self.votes: list[str] = []
@@ -66,7 +66,7 @@ class Trio:
         self.failures = failures
 
     def forget_votes(self) -> None:
-        """What was said until now belongs to the first election."""
+        """Drop the lines so far, which belong to the first election."""
         for node in self.nodes:
             assert node.votes
             node.votes.clear()

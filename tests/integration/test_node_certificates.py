@@ -33,8 +33,8 @@ def bind(cluster: Processes, folder: Path, member: LocalNode, certificate_of: in
 
 
 def test_a_quorum_of_bound_nodes(tmp_path: Path) -> None:
-    """They elect and write. With another node's certificate a node does not start, and without
-    looking at its name it starts, but is nobody's peer.
+    """They elect and write. With another node's certificate a node does not start. Without the
+    check of its own name it starts, but every peer refuses it.
     """
     folder = tmp_path / "tls"
     folder.mkdir()
@@ -65,7 +65,7 @@ def test_a_quorum_of_bound_nodes(tmp_path: Path) -> None:
         assert ended.status == 2
         assert f"no subject alternative name node-{victim.id}.quorum.test" in ended.err
 
-        # Somebody who has the leader's certificate and does not look at names itself.
+        # A stranger that has the leader's certificate and does not check names itself.
         del victim.settings["tls.node_name"]
         cluster.configure(victim)
         cluster.start(victim)

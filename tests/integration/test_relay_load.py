@@ -33,7 +33,7 @@ RESULTS = ("equal", "different", "too_early", "unknown")
 
 
 def fetches(cluster: Processes, leader: LocalNode) -> float:
-    """Fetches of replicas that the leader has evaluated in its life."""
+    """Return the number of Fetches that the leader's process has evaluated."""
     counts = (
         cluster.metric(leader, f'quorate_raft_digests_compared{{result="{each}"}}')
         for each in RESULTS
@@ -49,7 +49,7 @@ def bytes_of_replicas(leader: LocalNode) -> dict[int, int]:
 
 
 def cpu_ms(leader: LocalNode) -> float:
-    """Processor time of the leader's life."""
+    """Return the processor time of the leader's process."""
     assert leader.process is not None
     times = psutil.Process(leader.process.pid).cpu_times()
     return (times.user + times.system) * 1000

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_signal_for_reloading_stops_nothing(tmp_path: Path) -> None:
-    """Goal: a server outlives SIGHUP and does what it is for. Method: one node, twice."""
+    """Goal: a server survives SIGHUP and reloads its settings. Method: one node, twice."""
     with running(tmp_path, voters=1) as cluster:
         node = cluster.nodes[1]
         assert node.process is not None

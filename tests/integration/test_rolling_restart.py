@@ -1,8 +1,8 @@
 """Every node is stopped and started again, one after the other, under write load.
 
-Nothing is lost, nothing happens twice, and no write waits longer than a second: a node that
-leads hands over before it goes. The client library measures; the worst wait is printed. What the
-processes waited for a processor that others used is not the quorum's doing and not counted.
+No write is lost or applied twice, and none waits longer than a second: a leader transfers
+leadership before it stops. The client library measures; the longest wait is printed. Time in which
+processes waited for a processor is not caused by the quorum and not counted.
 """
 
 from __future__ import annotations

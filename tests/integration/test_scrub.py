@@ -1,4 +1,4 @@
-"""Corruption that nobody would read for months is found by the node itself, named and healed."""
+"""The node itself finds, names and heals corruption in data that is rarely read."""
 
 from __future__ import annotations
 

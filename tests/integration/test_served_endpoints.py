@@ -138,7 +138,7 @@ def test_a_node_without_a_quorum_is_alive_and_not_ready(cluster: Processes) -> N
     assert health(alone, "") == SERVING
     body = json.loads(page(alone, "/readyz?format=json")[2])
     reasons = {check["name"]: check["reason"] for check in body["checks"] if not check["ok"]}
-    # Which of its ways to be without a leader it is in depends on who was stopped when.
+    # The reason for the missing leader depends on the timing of the stops.
     refusal_texts = ("resigned", "no leader", "has not committed", "has not answered")
     assert any(words in reasons["leader_known"] for words in refusal_texts), reasons
     cluster.start_all()

@@ -1,4 +1,4 @@
-"""A leader whose process is stopped says nothing and refuses nothing: one election has to follow.
+"""A leader with a stopped process sends and refuses nothing: exactly one election must follow.
 
 The default settings: a fetch timer of two seconds. The nightly simulation
 (`simulation.silent_death`) has the many deaths; these are a few of real processes.
@@ -38,7 +38,7 @@ def test_a_stopped_leader_costs_one_election(
     with running(tmp_path) as cluster, _load(cluster, is_loaded=is_loaded):
         write_configs(cluster, ["1"])
         for death in range(DEATHS):
-            time.sleep(1.0 + 0.13 * death)  # what is measured is a moment of calm, not its end
+            time.sleep(1.0 + 0.13 * death)  # the kill must not come right after an election
             leader = cluster.leader()
             epoch = cluster.metric(leader, EPOCH) or 0.0
             cluster.freeze(leader)

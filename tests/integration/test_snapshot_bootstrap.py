@@ -1,7 +1,7 @@
-"""A replica whose log ends below the leader's log start is brought back by its checkpoint.
+"""A replica whose log ends below the leader's log start catches up from a checkpoint.
 
-Real processes and real files: a voter that was away too long, an observer that is new, and one
-that is killed in the middle of the download.
+Real processes and real files: a voter that was down for too long, a new observer, and one that is
+killed in the middle of the download.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SETTINGS: dict[str, object] = {
     "quorum.snapshot_chunk_bytes": 2 << 10,
     # A replica that is silent for this long no longer holds the log back (630.5).
     "quorum.observer_session_ms": 1_000,
-    # Slices are told at this level only.
+    # Chunks are logged at this level only.
     "logging.level": "debug",
 }
 WRITES_PER_ROUND = 400
@@ -62,7 +62,7 @@ def outrun(cluster: Processes, offset: int) -> int:
 
 
 def chunks_since(node: LocalNode, position: int) -> list[tuple[int, int, int]]:
-    """Position, length and total of every slice fetched since a position of the node's log."""
+    """Return position, length and total of every chunk fetched since a position of the text log."""
     text = node.log_path.read_text()[position:]
     return [(int(at), int(size), int(total)) for at, size, total in CHUNK.findall(text)]
 
@@ -125,7 +125,7 @@ def test_a_new_observer_joins_by_a_snapshot(cluster: Processes) -> None:
 
 
 def test_killed_in_the_middle_of_the_download(cluster: Processes) -> None:
-    """The batches that are there are verified and kept; the next attempt goes on behind them."""
+    """The downloaded batches are verified and kept; the next attempt continues behind them."""
     voter = a_follower(cluster)
     end_offset = metric(cluster, voter, "raft_log_end_offset")
     assert cluster.stop(voter) == 0
@@ -157,7 +157,7 @@ def test_killed_in_the_middle_of_the_download(cluster: Processes) -> None:
 
 
 def test_checkpoints_of_one_position_are_equal_byte_for_byte(cluster: Processes) -> None:
-    """630.16: what a replica wrote and what another one downloaded cannot be told apart."""
+    """630.16: a written checkpoint and a downloaded one are identical."""
     outrun(cluster, metric(cluster, cluster.leader(), "raft_log_start_offset"))
     wait_equal_images(cluster, cluster.voters)
     files: dict[str, set[bytes]] = {}

@@ -78,7 +78,7 @@ def test_a_stream_of_a_peer_gives_its_place_back(
 
 
 def test_a_peer_that_answers_the_probe_keeps_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has nothing to say for as long as it likes."""
+    """An idle stream may send nothing for any time."""
     monkeypatch.setattr("quorum.transport.inbound.STREAM_SILENCE_S", 0.05)
 
     async def scenario() -> None:
@@ -108,7 +108,7 @@ def test_a_client_writes_on_after_its_idle_stream_was_ended() -> None:
                 async with asyncio.timeout(10):
                     while streams.open_count:
                         await asyncio.sleep(0.01)
-            # The same producer goes on; -1 asked for its number.
+            # The same producer continues; -1 requested its id.
             assert {context.producer_id for context in node.contexts} == {-1, 1000}
 
     run(scenario())

@@ -1,4 +1,4 @@
-"""A cluster whose voters come from `bootstrap.voters`: bootstrap, a lost disk, and the way back."""
+"""A cluster with voters from `bootstrap.voters`: bootstrap, a lost disk, and the recovery."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def entries(cluster: Processes) -> dict[int, str | None]:
 
 
 def until_all_are_known(cluster: Processes) -> None:
-    """Each voter has told its directory id: without it a wiped disk could not be told apart."""
+    """Each voter has reported its directory id, which distinguishes a wiped disk."""
     cluster.until(
         "directory ids in the voter set",
         lambda: all(entries(cluster).values()) or None,
@@ -112,7 +112,7 @@ def test_a_lost_disk_comes_back_as_another_replica(tmp_path: Path) -> None:
 
 
 def test_a_wiped_disk_with_its_old_configuration_does_not_vote(tmp_path: Path) -> None:
-    """It takes itself for a voter, meets the others' epoch, and is disqualified: it says so."""
+    """It takes itself for a voter, learns the others' epoch, and reports its disqualification."""
     with static_cluster(tmp_path) as cluster:
         write_configs(cluster, ["1"])
         until_all_are_known(cluster)
@@ -123,7 +123,7 @@ def test_a_wiped_disk_with_its_old_configuration_does_not_vote(tmp_path: Path) -
         format_static(cluster, wiped)
         cluster.start(wiped)
         cluster.until_logged(wiped, "event=voter_disqualified")
-        # Without it nobody can be elected but by the wiped disk's vote.
+        # Without it an election would need the wiped disk's vote.
         cluster.kill(leader)
         output = quorum(
             cluster, "may-stop", str(left.id), "--timeout", "5", status=Exit.UNREACHABLE

@@ -1,4 +1,4 @@
-"""A node that is stopped while it still opens its directory: at once, cleanly, and it says so."""
+"""A node that is stopped while it opens its directory ends at once, cleanly, with a message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_node_is_stopped_while_it_opens_its_log(tmp_path: Path, number: int) -> None:
-    """A signal to reload comes first: nobody hears it yet, and it ends nothing."""
+    """A signal to reload comes first: it has no effect yet, and does not end the process."""
     settings = {"node.filesystem": slow_opening.NAME}
     with running(tmp_path, voters=1, settings=settings, starts=False) as cluster:
         (node,) = cluster.voters

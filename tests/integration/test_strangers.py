@@ -103,7 +103,7 @@ def test_a_stranger_on_the_dead_leaders_port(
 
 
 def test_a_paused_leader_does_not_delay_other_clients(cluster: Processes, queue: RunQueue) -> None:
-    """SIGSTOP: its port still takes connections, its streams stay open and say nothing."""
+    """SIGSTOP: its port still accepts connections, its streams stay open and silent."""
     leader = cluster.leader()
 
     async def run() -> None:

@@ -1,8 +1,8 @@
 """A watch hangs on a node while a checkpoint replaces that node's log.
 
-The node is frozen until the leader has trimmed its log beyond it, so it comes back by FetchSnapshot
-with the stream still open. The watcher must be told that what follows is gone, and from where the
-log can be read; it must not be handed what lies behind the gap.
+The node is paused until the leader has trimmed its log beyond it, so it catches up by FetchSnapshot
+with the stream still open. The watcher must get an error with the readable range; it must not get
+the records behind the gap.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 
 class Watcher:
-    """Streams of one watcher on one node, and everything it was handed, in order."""
+    """Streams of one watcher on one node, and everything it received, in order."""
 
     def __init__(self, node: LocalNode) -> None:
         self._node = node
@@ -47,10 +47,10 @@ class Watcher:
         self.history.deliveries.append(Delivery("w", what, end, base, epoch))
 
     async def read(self, until: int, *, from_offset: int | None = None) -> None:
-        """Until everything below ``until`` was handed out.
+        """Watch until everything below ``until`` was received.
 
         Raises:
-            OffsetOutOfRangeError: The node says that what follows is gone.
+            OffsetOutOfRangeError: The next records have been trimmed.
         """
         request = metadata_pb2.WatchRequest(client_id="watcher")
         if from_offset is not None:

@@ -81,7 +81,7 @@ def write_violations(ledger: Ledger, found: Mapping[str, int], *, where: str) ->
 def log_violations(
     logs: Mapping[int, NodeLog], history: Mapping[int, tuple[int, bytes]]
 ) -> list[str]:
-    """Whether all files agree with each other and with what was read while it was written."""
+    """Return where files differ from each other or from the reads during the run."""
     violations = [
         f"node {node_id}: {problem}" for node_id, log in logs.items() for problem in log.problems
     ]

@@ -34,7 +34,7 @@ HANG_SECONDS = 3.0
 
 
 class Outcome(Enum):
-    """What the client library said about a write."""
+    """The outcome of a write, from the client library."""
 
     OPEN = "not answered yet"
     ACKNOWLEDGED = "acknowledged"
@@ -115,11 +115,11 @@ class Load:
             await self._create(name, TIMEOUT_SECONDS)
 
     def stop(self) -> None:
-        """Let every writer finish what it has begun."""
+        """Let every writer finish its open write."""
         self._is_stopping = True
 
     async def run(self) -> None:
-        """Write until told to stop; returns when every write has an outcome."""
+        """Write until stopped; return when every write has an outcome."""
         async with self._workload.heartbeats():
             await asyncio.gather(
                 *(self._write_configs(place) for place in range(self._config_writers)),
