@@ -40,7 +40,7 @@ def epochs(cluster: Processes) -> dict[int, float | None]:
 
 @pytest.mark.parametrize("whose", ["follower", "leader"])
 def test_peers_refuse_a_copy_of_a_running_voter(tmp_path: Path, whose: str) -> None:
-    """Every other voter refuses, logs and counts the copy. Epoch, leader and writes stay."""
+    """Every other voter refuses, logs and counts the copy. Epoch, leader and writes stay.
 
     A leader sends nothing to followers that fetch, so its own streams are silent; even so, the copy
     must not take its place.
