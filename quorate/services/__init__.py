@@ -1,1 +1,1 @@
-"""gRPC services for clients: thin translations between the wire and the node."""
+"""gRPC services for clients: translate between the wire and the node."""

@@ -26,7 +26,7 @@ from statemachine.image import MetadataImage
 from statemachine.import_state import ImportState
 
 _NAME_SHOWN_MAX = 249
-"""Most characters of an unknown topic's name in a message: no topic has more."""
+"""Characters of an unknown topic's name shown in a message: the maximum of a topic name."""
 SERVICE_NAME: str = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
 
 
@@ -39,7 +39,7 @@ class AdminService:
         self._digests = ImageDigests(lambda: (node.image, reads.position(node.image)))
 
     def handlers(self, policy: CallPolicy) -> grpc.GenericRpcHandler[Any, Any]:
-        """What to register with a server."""
+        """Return the handlers to register with a server."""
         wire = admin_pb2
         queries: dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]] = {
             "DescribeCluster": (self._describe_cluster, wire.DescribeClusterRequest),
@@ -150,8 +150,8 @@ class AdminService:
             )
         raise RequestRefusedError(
             ErrorCode.POLICY_VIOLATION,
-            f"records of {request.topic or 'the metadata log'} are not deleted on request: "
-            "checkpoints alone move the start of the log",
+            f"records of {request.topic or 'the metadata log'} cannot be deleted on request: "
+            "only checkpoints move the start of the log",
         )
 
 

@@ -1,8 +1,8 @@
-"""How much clients may ask of one node at a time.
+"""Limits on the concurrent calls of clients to one node.
 
-Every kind of call has a maximum; what comes on top is refused at once with RESOURCE_EXHAUSTED,
-unevaluated, so that a crowd costs refusals and not memory. No caller gets all places of a kind
-(``quorum.fair_share``). The numbers are ``[limits]`` of the configuration.
+Every kind of call has a maximum. Further calls are refused at once with RESOURCE_EXHAUSTED, without
+evaluation, so overload costs refusals and not memory. One caller cannot take all places of a kind
+(``quorum.fair_share``). The limits are ``[limits]`` of the configuration.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quorum.transport.message_reads import MESSAGE_SECONDS_MAX
 
 @dataclass(frozen=True, slots=True)
 class ServiceLimits:
-    """Most calls of each kind that are open at the same time, over all clients of a node.
+    """Maximum number of open calls of each kind, over all clients of a node.
 
     The controller enforces the producer window; this class only announces it to clients.
     """
@@ -29,15 +29,15 @@ class ServiceLimits:
     watches_max: int = 1024
     unary_calls_max: int = 1024
     streams_per_caller_max: int = 128
-    """Most write streams, and most read streams, of one caller: each may hold a message of which
-    the rest never comes.
+    """Maximum of write streams, and of read streams, per caller: each may hold an incomplete
+    message.
     """
     message_seconds_max: float = MESSAGE_SECONDS_MAX
-    """How long a request, or the first message of a stream, may take to arrive."""
+    """Time limit for the arrival of a request, or of the first message of a stream, in seconds."""
     stream_idle_seconds_max: float = 600.0
-    """Longest idle time of a stream that is owed no answer, in seconds; 0: unlimited."""
+    """Maximum idle time, in seconds, of a stream without pending answers; 0: unlimited."""
     producer_window: int = PRODUCER_WINDOW
-    """Most open commands of one producer, as announced on write streams."""
+    """Maximum number of open commands of one producer, as announced on write streams."""
 
 
 class Gate:
@@ -53,26 +53,26 @@ class Gate:
         return self.places.open_count
 
     def enter(self, caller: str = "") -> None:
-        """Take a place for ``caller``, to be given back by ``leave``.
+        """Take a place for ``caller``, to be returned with ``leave``.
 
         Raises:
-            RequestRefusedError: RESOURCE_EXHAUSTED, the maximum is open already, or this caller
-                has its share.
+            RequestRefusedError: RESOURCE_EXHAUSTED, the maximum is reached for all callers or for
+                this caller.
         """
         if not self.places.take(caller):
             raise RequestRefusedError(
                 ErrorCode.RESOURCE_EXHAUSTED,
-                f"{self.open_count} {self._what} are open already, "
-                f"{self.places.held_by(caller)} of this caller, the maximum",
+                f"{self.open_count} {self._what} are open, {self.places.held_by(caller)} of them "
+                "of this caller: the maximum is reached; retry later",
             )
 
     def leave(self, caller: str = "") -> None:
-        """Give back a place that ``enter`` took."""
+        """Return a place that ``enter`` took."""
         self.places.release(caller)
 
     @contextmanager
     def passing(self, caller: str = "") -> Iterator[None]:
-        """Around one call of ``caller``.
+        """Hold a place for one call of ``caller``.
 
         Raises:
             RequestRefusedError: RESOURCE_EXHAUSTED; see ``enter``.

@@ -1,7 +1,7 @@
 """The error codes that each client method may return, and the event for each refusal sent.
 
 A refusal is the status of a call or stream (the reason of its ``ErrorInfo``; ``errors.py`` has the
-gRPC status of each code), the answer to one command, or a code in one part of a good answer.
+gRPC status of each code), the answer to one command, or a code in one part of a successful answer.
 
 See: docs/reference/error-codes.md, "What a service refuses".
 """
@@ -28,7 +28,7 @@ class Refusals:
     answers: Codes = _NONE
     """Codes that answer one command; the stream stays open."""
     parts: Codes = _NONE
-    """Codes of one topic, resource or partition in a good answer."""
+    """Codes of one topic, resource or partition in a successful answer."""
 
 
 _STREAM: Codes = frozenset(
@@ -106,7 +106,7 @@ _RESULT_CODES: Codes = frozenset(
 )
 
 HEALTH_AND_REFLECTION = "HealthAndReflection"
-"""Represents every method of the gRPC services that are not ours (``foreign.py``)."""
+"""Stands for every method of the gRPC services of other packages (``foreign.py``)."""
 
 ANSWERS: Mapping[str, Refusals] = {
     "Write": Refusals(_CHANGE | COMMAND_CODES, parts=_RESULT_CODES),
@@ -148,14 +148,14 @@ ANSWERS: Mapping[str, Refusals] = {
         )
     ),
 }
-"""By method of MetadataService and AdminService, whose names are all different."""
+"""By method name; the names of MetadataService and AdminService are disjoint."""
 
 _NAMES = {int(code): code.name for code in Code}
-"""A result that a later release wrote into the log may have numbers unknown here."""
+"""A result in the log, written by a later release, may contain codes unknown here."""
 
 
 def client_refusals() -> set[Refusal]:
-    """The table as single rows."""
+    """Return the table as single rows."""
     return {
         Refusal(Service.CLIENTS, method, form, code.name)
         for method, found in ANSWERS.items()

@@ -1,12 +1,12 @@
-"""Around every call: decoding, the deadline, and turning our errors into rich statuses.
+"""Wraps every call: decodes the request, enforces the deadline, maps errors to rich statuses.
 
-A servicer's method below this module sees only well-formed messages and raises only
-``QuorateError``; what a client sends can neither crash us nor reach a log with a traceback.
+A servicer's method gets only well-formed messages and raises only ``QuorateError``. No bytes from a
+client can crash the node or cause a traceback in its log.
 
-Invariant: bytes that are not the expected message end in INVALID_ARGUMENT, a missing deadline
-too, messages and answers larger than clients exchange in RESOURCE_EXHAUSTED, a deadline already
-past in DEADLINE_EXCEEDED, a stopping node's in UNAVAILABLE, each with an ``ErrorInfo``. Every
-answer names the cluster it comes from.
+Invariant: each of these cases ends with a status and an ``ErrorInfo``: undecodable bytes or a
+missing deadline with INVALID_ARGUMENT, messages and answers above the size limit with
+RESOURCE_EXHAUSTED, an expired deadline with DEADLINE_EXCEEDED, a stopping node with UNAVAILABLE.
+Every answer names the cluster of the node.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ OnFailure: TypeAlias = Callable[[str, ErrorCode], None]
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """What holds for all calls of one node."""
+    """What applies to all calls of one node."""
 
     cluster_id: str
     gate: Gate
-    """For unary calls; streams have gates of their own."""
+    """For unary calls; streams have their own gates."""
     reads: MessageReads
     closing: Closing
     on_failure: OnFailure
@@ -88,11 +88,11 @@ def encode(message: Message | bytes) -> bytes:
 
 
 def well_formed(message: RequestT | Malformed, kind: type[RequestT]) -> RequestT:
-    """The message itself.
+    """Return the message.
 
     Raises:
-        CommandError: INVALID_REQUEST when its bytes could not be decoded, MESSAGE_TOO_LARGE when
-            they were too many.
+        CommandError: INVALID_REQUEST if its bytes could not be decoded, MESSAGE_TOO_LARGE if
+            there were too many.
     """
     if isinstance(message, Malformed):
         raise CommandError(message.code, f"not a {kind.DESCRIPTOR.name}: {message.cause}")
@@ -100,23 +100,23 @@ def well_formed(message: RequestT | Malformed, kind: type[RequestT]) -> RequestT
 
 
 def _fitting(message: Message | bytes, name: str) -> bytes:
-    """The answer of method ``name``, serialized.
+    """Return the answer of method ``name``, serialized.
 
     Raises:
-        CommandError: MESSAGE_TOO_LARGE when its client could not receive it.
+        CommandError: MESSAGE_TOO_LARGE if the client could not receive it.
     """
     data = encode(message)
     if len(data) > MESSAGE_BYTES_MAX:
         raise CommandError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"the answer of {name} has {len(data)} bytes, more than {MESSAGE_BYTES_MAX}; "
-            "ask for less at a time",
+            "request less at a time",
         )
     return data
 
 
 async def fail(context: Context, name: str, error: QuorateError, cluster_id: str) -> None:
-    """End the call of method ``name`` with the status of ``error``. Does not return normally."""
+    """End the call of method ``name`` with the status of ``error``; always raises."""
     status = rich_status(error)
     name_refusal(name, Form.STATUS, code_of(error))
     await abort(
@@ -128,7 +128,7 @@ async def fail(context: Context, name: str, error: QuorateError, cluster_id: str
 
 
 async def first_message(reads: MessageReads, context: Context, caller: str) -> Any:
-    """The request of a call, or ``Malformed``.
+    """Return the request of a call, or ``Malformed``.
 
     Raises:
         CommandError: REQUEST_TIMED_OUT, it did not arrive in time.
@@ -138,7 +138,7 @@ async def first_message(reads: MessageReads, context: Context, caller: str) -> A
 
 
 async def next_message(reads: MessageReads, context: Context, caller: str) -> Any:
-    """The next request of a stream, ``Malformed``, or gRPC's end of stream.
+    """Return the next request of a stream, ``Malformed``, or gRPC's end of stream.
 
     Raises:
         CommandError: REQUEST_TIMED_OUT, it did not arrive in time.
@@ -153,16 +153,16 @@ async def next_message(reads: MessageReads, context: Context, caller: str) -> An
 
 
 def seconds_left(context: Context) -> float:
-    """Time until the call's deadline.
+    """Return the seconds until the call's deadline.
 
     Raises:
-        CommandError: INVALID_REQUEST without a deadline, REQUEST_TIMED_OUT when it has passed.
+        CommandError: INVALID_REQUEST without a deadline, REQUEST_TIMED_OUT if it has expired.
     """
     left: float | None = context.time_remaining()
     if left is None:
-        raise CommandError(ErrorCode.INVALID_REQUEST, "this call needs a deadline")
+        raise CommandError(ErrorCode.INVALID_REQUEST, "the call has no deadline; set one")
     if left <= 0:
-        raise CommandError(ErrorCode.REQUEST_TIMED_OUT, "the deadline had passed on arrival")
+        raise CommandError(ErrorCode.REQUEST_TIMED_OUT, "the deadline had expired on arrival")
     return left
 
 
@@ -174,10 +174,10 @@ def unary(
     policy: CallPolicy,
     is_change: bool = False,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """A handler for ``method`` that needs a deadline and reports errors as statuses.
+    """Return a handler for ``method`` that requires a deadline and reports errors as statuses.
 
-    Calls beyond the maximum of the gate are refused with RESOURCE_EXHAUSTED. One that is being
-    answered when the node stops ends in BROKER_NOT_AVAILABLE, a change in OUTCOME_UNKNOWN.
+    Calls beyond the maximum of the gate are refused with RESOURCE_EXHAUSTED. A call in progress
+    when the node stops ends with BROKER_NOT_AVAILABLE, a change with OUTCOME_UNKNOWN.
     """
     interrupted = ErrorCode.OUTCOME_UNKNOWN if is_change else ErrorCode.BROKER_NOT_AVAILABLE
 
@@ -197,7 +197,8 @@ def unary(
                 await fail(context, name, error, policy.cluster_id)
                 return None
 
-    # As a stream of requests, which on the wire is the same: gRPC would read the message before us.
+    # Registered as a stream of requests, which is the same on the wire, because gRPC would
+    # otherwise read the message before ``handle`` runs.
     return grpc.stream_unary_rpc_method_handler(
         handle, request_deserializer=decoder(request_type.FromString), response_serializer=encode
     )
@@ -210,7 +211,7 @@ def server_stream(
     name: str,
     policy: CallPolicy,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """A handler that writes by its context; a deadline is allowed, not demanded."""
+    """Return a handler that writes to its context; a deadline is optional."""
 
     async def handle(_requests: object, context: Context) -> None:
         with policy.closing.call():
@@ -234,7 +235,7 @@ def bidirectional_stream(
     name: str,
     policy: CallPolicy,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """A handler that reads and writes by its context; no deadline is demanded."""
+    """Return a handler that reads from and writes to its context; a deadline is optional."""
 
     async def handle(_requests: object, context: Context) -> None:
         with policy.closing.call():

@@ -9,14 +9,14 @@ from quorum.v1 import metadata_pb2
 from statemachine.codec import batch_headers
 
 CHANGE_BYTES_MAX = 256 << 10
-"""Most record bytes turned into one message, beyond the one batch that is always taken."""
+"""Maximum record bytes converted into one message; the first batch is always included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeMessage:
     """One serialized ``WatchResponse`` with the changes [``base_offset``, ``end_offset``).
 
-    Both are -1 when the log had nothing at the offset asked for.
+    Both are -1 if the log has no batch at the requested offset.
     """
 
     data: bytes
@@ -29,7 +29,7 @@ def message_of(data: bytes) -> ChangeMessage:
     """Return a message with whole, contiguous batches, as the log contains them.
 
     Raises:
-        CorruptBatchError: The bytes are not what their headers promise.
+        CorruptBatchError: The bytes do not match their headers.
     """
     response = metadata_pb2.WatchResponse()
     headers = scan_batches(data)
@@ -47,7 +47,7 @@ def change_batch(data: bytes, header: BatchHeader) -> metadata_pb2.ChangeBatch:
     """Return one batch as watchers see it: positions, principal, reason and record values.
 
     Raises:
-        CorruptBatchError: The records are not what the header promises.
+        CorruptBatchError: The records do not match the header.
     """
     batch = metadata_pb2.ChangeBatch(
         base_offset=header.base_offset,

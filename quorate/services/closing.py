@@ -30,7 +30,7 @@ class Closing:
         self._node_id = node_id
         self._waiting: set[asyncio.Task[object]] = set()
         self._interrupted: set[asyncio.Task[object]] = set()
-        self._told: set[Callable[[], None]] = set()
+        self._notifiers: set[Callable[[], None]] = set()
         self._open = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -38,24 +38,24 @@ class Closing:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether any call waits now."""
+        """Return whether any call waits now."""
         return bool(self._waiting)
 
     def begin(self) -> None:
-        """Interrupt every call that waits, and refuse to wait from now on."""
+        """Interrupt every waiting call, and refuse to wait from now on."""
         if self.is_begun:
             return
         self.is_begun = True
         for task in self._waiting:
             self._interrupted.add(task)
             task.cancel()
-        for notify in list(self._told):
+        for notify in list(self._notifiers):
             notify()
 
     async def all_ended(self, seconds: float) -> bool:
-        """Whether every call had its status within ``seconds``.
+        """Return whether every call got its status within ``seconds``.
 
-        One whose client does not read stays: only gRPC can end that.
+        A call whose client does not read remains open: only gRPC can end it.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -66,7 +66,7 @@ class Closing:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Around a call, its status included."""
+        """Track a call until its status is sent."""
         self._open += 1
         self._idle.clear()
         try:
@@ -82,22 +82,23 @@ class Closing:
         code: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
         details: Callable[[], Message] | None = None,
     ) -> Iterator[None]:
-        """Around what may take long. Not to be nested, and no operation of gRPC inside.
+        """Wrap a wait that may be long. Not to be nested, and without operations of gRPC inside.
 
         Raises:
             RequestRefusedError: ``code`` with ``details``, the node is stopping. On entry always
-                BROKER_NOT_AVAILABLE: nothing has been done yet.
+                BROKER_NOT_AVAILABLE, because nothing was done yet.
         """
         if self.is_begun:
             raise self.refusal(details=details)
         task = asyncio.current_task()
         if task is None:
-            raise RuntimeError("a call is served by a task")
+            raise RuntimeError("a call must run in a task")
         self._waiting.add(task)
         try:
             yield
         except asyncio.CancelledError:
-            # The cancellation is ours or the client's. If both, no client reads the status.
+            # The cancellation comes from ``begin`` or from the client. If from both, no client
+            # reads the status.
             if task not in self._interrupted:
                 raise
             raise self.refusal(code, details) from None
@@ -110,19 +111,19 @@ class Closing:
     @contextmanager
     def notifying(self, notify: Callable[[], None]) -> Iterator[None]:
         """Wrap a call that ends itself when ``notify`` is called."""
-        self._told.add(notify)
+        self._notifiers.add(notify)
         try:
             yield
         finally:
-            self._told.discard(notify)
+            self._notifiers.discard(notify)
 
     def refusal(
         self,
         code: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
         details: Callable[[], Message] | None = None,
     ) -> RequestRefusedError:
-        """Return the refusal of a call that a stopping node does not serve any more."""
+        """Return the refusal of a call because the node is stopping."""
         text = f"node {self._node_id} is stopping"
         if code is ErrorCode.OUTCOME_UNKNOWN:
-            text += " and does not learn any more what becomes of this"
+            text += " before the outcome was known"
         return RequestRefusedError(code, text, () if details is None else (details(),))

@@ -1,4 +1,4 @@
-"""Queries over an image: topics, configurations, brokers, features. Pure functions of it."""
+"""Queries over an image: topics, configurations, brokers, features. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from statemachine.image import MetadataImage
 from statemachine.sections.partitions import PartitionState
 
 LISTED_TOPICS_MAX = 10_000
-"""Most topics in one listing; the rest is asked for by the last name."""
+"""Maximum topics in one listing; the client continues after the last name."""
 DESCRIBED_PARTITIONS_MAX = 40_000
-"""Most partitions in one answer, so that it fits into a message."""
+"""Maximum partitions in one answer, so that it fits in a message."""
 
 DESCRIBED_CONFIG_BYTES_MAX = MESSAGE_BYTES_MAX - FRAMING_BYTES
-"""Most bytes of configurations in one answer, for the same reason."""
+"""Maximum bytes of configurations in one answer, so that it fits in a message."""
 
 _Source = metadata_pb2.ConfigSource
 
 
 class TopicNames:
-    """Topic names in order, sorted again only when topics came or went."""
+    """Sorted topic names, sorted again only if topics were created or deleted."""
 
     def __init__(self) -> None:
         self._of: Map[str, Uuid] | None = None
         self._names: Sequence[str] = ()
 
     def after(self, image: MetadataImage, name: str, limit: int) -> tuple[Sequence[str], bool]:
-        """Up to ``limit`` names greater than ``name``, and whether more follow."""
+        """Return up to ``limit`` names greater than ``name``, and whether more follow."""
         if self._of is not image.topics.ids:
             self._of = image.topics.ids
             self._names = sorted(image.topics.ids)
@@ -47,7 +47,7 @@ class TopicNames:
 def listed_topics(
     image: MetadataImage, names: Iterable[str]
 ) -> Iterable[metadata_pb2.TopicListing]:
-    """Name, id and size of each topic."""
+    """Yield name, id and size of each topic."""
     for name in names:
         topic_id = image.topics.ids[name]
         yield metadata_pb2.TopicListing(
@@ -58,7 +58,7 @@ def listed_topics(
 
 
 def topic_by_name(image: MetadataImage, name: str) -> metadata_pb2.TopicDescription:
-    """The topic of that name, or the error in its place."""
+    """Return the topic of that name, or an error in its place."""
     topic_id = image.topics.id_of(name)
     if topic_id is None:
         return metadata_pb2.TopicDescription(
@@ -68,7 +68,7 @@ def topic_by_name(image: MetadataImage, name: str) -> metadata_pb2.TopicDescript
 
 
 def topic_by_id(image: MetadataImage, topic_id: Uuid) -> metadata_pb2.TopicDescription:
-    """The topic with that id, or the error in its place."""
+    """Return the topic with that id, or an error in its place."""
     name = image.topics.name_of(topic_id)
     if name is None:
         return metadata_pb2.TopicDescription(
@@ -105,7 +105,9 @@ def _partition(
 
 
 def offline_replicas(image: MetadataImage, state: PartitionState) -> list[int]:
-    """Replicas that cannot serve: broker unknown, fenced or leaving, or directory lost (320.8)."""
+    """Return the replicas that cannot serve: broker unknown, fenced, in controlled shutdown, or
+    directory lost (320.8).
+    """
     offline = []
     for replica in state.replicas:
         broker = image.cluster.broker(replica)
@@ -121,7 +123,7 @@ def offline_replicas(image: MetadataImage, state: PartitionState) -> list[int]:
 def resource_configs(
     image: MetadataImage, resource: metadata_pb2.ConfigResource, *, include_defaults: bool
 ) -> metadata_pb2.ResourceConfigs:
-    """The configuration of one resource, ascending by name."""
+    """Return the configuration of one resource, ascending by name."""
     found = metadata_pb2.ResourceConfigs(resource=resource)
     entries: dict[str, metadata_pb2.ConfigEntry] = {}
     if include_defaults:
@@ -152,7 +154,7 @@ def _entry(name: str, value: str, source: metadata_pb2.ConfigSource) -> metadata
 
 
 def brokers(image: MetadataImage) -> Iterable[admin_pb2.BrokerDescription]:
-    """Every registered broker, ascending by id."""
+    """Yield every registered broker, ascending by id."""
     for broker_id in sorted(image.brokers):
         broker = image.brokers[broker_id]
         yield admin_pb2.BrokerDescription(
@@ -185,9 +187,9 @@ def brokers(image: MetadataImage) -> Iterable[admin_pb2.BrokerDescription]:
 def features(
     image: MetadataImage, supported: Sequence[FeatureRange]
 ) -> Iterable[admin_pb2.FeatureDescription]:
-    """Every feature that is supported here or finalised, ascending by name."""
+    """Yield every feature that is supported here or finalised, ascending by name."""
     ranges = {feature.name: feature for feature in supported}
-    # A control record of the quorum, and no record of the image.
+    # The kraft.version is in a control record of the quorum, not in the image.
     levels = {**image.features.levels, KRAFT_VERSION: KRAFT_VERSION_MAX}
     for name in sorted({*ranges, *levels}):
         known = ranges.get(name)

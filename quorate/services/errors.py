@@ -1,8 +1,8 @@
-"""The one table from our errors to gRPC: code, status, details.
+"""Maps our errors to gRPC: code, status, details.
 
 An ``ErrorCode`` names its gRPC status; every class of ``QuorateError`` has an ``ErrorCode`` here.
-A status carries ``google.rpc.ErrorInfo`` (reason = the code's name, domain ``quorate``), and where
-it helps a ``LeaderHint``, ``OffsetBounds``, ``DivergenceHint`` or ``RetryInfo``.
+A status carries ``google.rpc.ErrorInfo`` (reason = the code's name, domain ``quorate``) and, if it
+helps the client, ``LeaderHint``, ``OffsetBounds``, ``DivergenceHint`` or ``RetryInfo``.
 
 See: docs/reference/error-codes.md (The codes).
 """
@@ -43,9 +43,9 @@ from quorum.v1.errors_pb2 import LeaderHint
 ERROR_DOMAIN = "quorate"
 DETAILS_KEY = "grpc-status-details-bin"
 RETRY_DELAY_MS = 20
-"""Shortest time, in ms, after which a client should repeat the request."""
+"""Minimum time, in ms, before a client should repeat the request."""
 MESSAGE_CHARACTERS_MAX = 1024
-"""Longest text of an error; header lists above 8 KiB are refused by gRPC itself."""
+"""Maximum length of an error's text; gRPC refuses header lists above 8 KiB."""
 
 CODE_OF_ERROR: dict[type[QuorateError], ErrorCode] = {
     QuorumUsageError: ErrorCode.INVALID_REQUEST,
@@ -66,7 +66,7 @@ CODE_OF_ERROR: dict[type[QuorateError], ErrorCode] = {
     PeerProtocolError: ErrorCode.INVALID_REQUEST,
     QuorateError: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""By class; ``CommandError`` is absent because it carries its code itself."""
+"""By class; ``CommandError`` is absent because it has its own code."""
 
 _REDIRECTING = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
@@ -80,7 +80,7 @@ class RequestRefusedError(CommandError):
 
 
 def code_of(error: QuorateError) -> ErrorCode:
-    """The protocol code of an error: its own, or that of its nearest class in the table."""
+    """Return the protocol code of an error: its own, or that of its nearest class in the table."""
     if isinstance(error, CommandError):
         return error.code
     for kind in type(error).__mro__:
@@ -91,7 +91,7 @@ def code_of(error: QuorateError) -> ErrorCode:
 
 
 def status_of(code: ErrorCode, details: Sequence[Message] = ()) -> grpc.StatusCode:
-    """The gRPC status of a code. "Not leader" without a known leader is UNAVAILABLE."""
+    """Return the gRPC status of a code. "Not leader" without a known leader is UNAVAILABLE."""
     if code in _REDIRECTING and not any(
         isinstance(detail, LeaderHint) and detail.leader_id >= 0 for detail in details
     ):
@@ -100,10 +100,10 @@ def status_of(code: ErrorCode, details: Sequence[Message] = ()) -> grpc.StatusCo
 
 
 def rich_status(error: QuorateError) -> Status:
-    """The google.rpc.Status that a call ending in ``error`` reports.
+    """Return the google.rpc.Status that a call ending with ``error`` reports.
 
-    Storage errors name files of the server; a client gets the code and the class of the error
-    only, the server's log has the rest.
+    The text of a storage error names files of the server. The client gets only the code and the
+    class of the error; the server's log has the full text.
     """
     code = code_of(error)
     details = error.details if isinstance(error, RequestRefusedError) else ()

@@ -1,10 +1,10 @@
-"""Services of other packages (health, reflection) on our server, where no bytes raise anything.
+"""Serves services of other packages (health, reflection) with our checks of requests.
 
-What they generate reads a request with protobuf's own parser; where that raises, gRPC logs a
-traceback and answers UNKNOWN, and for a method that the package leaves out it logs one as well.
-Here an unreadable request ends its call with INVALID_ARGUMENT, as with every service of ours, and
-a method that is not there with UNIMPLEMENTED. Requests are read as those of our own services:
-so many at a time, each within a bounded time. A stream on which none comes is ended.
+Their generated code parses a request with protobuf's own parser. If that raises, or if the package
+leaves out a method, gRPC logs a traceback and answers UNKNOWN. Here an unreadable request ends
+its call with INVALID_ARGUMENT, as with our own services, and a missing method with UNIMPLEMENTED.
+Requests are limited in number and in arrival time, as for our own services. A stream without
+requests is ended.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ _Streaming = Callable[[AsyncIterator[Any], Context], AsyncIterator[Any]]
 
 
 class ForeignServices:
-    """Takes the place of the server in a call of a generated ``add_..._to_server``.
+    """Replaces the server in a call of a generated ``add_..._to_server``.
 
-    Takes services whose methods are coroutines of one request, or generators over a stream of
-    them; that is what health and reflection have.
+    Supports methods that are coroutines of one request, or generators over a stream of requests;
+    health and reflection have no others.
     """
 
     def __init__(
         self, server: grpc.aio.Server, cluster_id: str, reads: MessageReads, streams: Gate
     ) -> None:
-        """``streams`` counts what stays open: watches of health, and reflection."""
+        """``streams`` counts calls that stay open: health watches and reflection."""
         self._server = server
         self._cluster_id = cluster_id
         self._reads = reads
         self._streams = streams
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Add them with their requests checked first."""
+        """Add the handlers, wrapped with the check of their requests."""
         guarded = tuple(
             _Guarded(each, self._cluster_id, self._reads, self._streams) for each in handlers
         )
         self._server.add_generic_rpc_handlers(guarded)
 
     def add_registered_method_handlers(self, service: str, handlers: object) -> None:
-        """The same methods in another shape, which a server of grpc.aio has no use for."""
+        """Ignore the same methods in a form that a server of grpc.aio does not use."""
 
 
 class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
@@ -67,7 +67,7 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
         self._streams = streams
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Return the method's handler with its request checked; None for any other service."""
+        """Return the method's handler with checked requests; None for any other service."""
         handler = self._inner.service(handler_call_details)
         if handler is None:
             return None
@@ -83,7 +83,7 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
         return make(behaviour, decoder(handler.request_deserializer), handler.response_serializer)
 
     def _placed(self, inner: _Unary) -> _Unary:
-        """Around a call that stays open for as long as the caller likes."""
+        """Hold a place for a call that stays open as long as the caller wants."""
 
         async def call(requests: object, context: Context) -> Any:
             try:
@@ -106,7 +106,7 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
             try:
                 return await inner(request, context)
             except NotImplementedError:
-                # How generated code answers for a method that the package leaves out.
+                # Generated code does this for a method that the package leaves out.
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this method is not served")
 
         return call
@@ -125,7 +125,7 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
                 await self._check(request, context)
                 yield request
 
-        # Not by gRPC's iterator: that would read on any number of streams, and for ever.
+        # Not gRPC's iterator: it would read on any number of streams, without a time limit.
         async def call(_requests: object, context: Context) -> AsyncIterator[Any]:
             async for answer in inner(checked(context), context):
                 yield answer

@@ -1,8 +1,7 @@
 """Health v1: one service name for each question of a prober.
 
-``""`` is the process. ``"quorate.readiness"`` is whether clients should use this node. The name of
-a gRPC service is whether the node serves it. A draining node reports NOT_SERVING before its
-listener closes.
+``""`` is the process, ``"quorate.readiness"`` the readiness of this node for clients, and the name
+of a gRPC service that service. A draining node reports NOT_SERVING before its listener closes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _Status = health_pb2.HealthCheckResponse.ServingStatus
 
 
 class HealthBoard:
-    """What the health service answers. Owned by the composition root, on the event loop."""
+    """The state of the health service. Owned by the composition root, on the event loop."""
 
     def __init__(self, service_names: tuple[str, ...]) -> None:
         self._service_names = service_names
@@ -29,16 +28,16 @@ class HealthBoard:
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     async def start(self) -> None:
-        """The process is alive and its services are served; readiness is still to come."""
+        """Report the process and its services as SERVING; readiness is set separately."""
         for name in (PROCESS, *self._service_names):
             await self._servicer.set(name, _Status.SERVING)
         await self._servicer.set(READINESS, _Status.NOT_SERVING)
 
     async def set_ready(self, *, is_ready: bool) -> None:
-        """Whether clients should be sent to this node."""
+        """Set whether clients should use this node."""
         status = _Status.SERVING if is_ready else _Status.NOT_SERVING
         await self._servicer.set(READINESS, status)
 
     async def drain(self) -> None:
-        """From now on NOT_SERVING for everything, whatever is set later."""
+        """Report NOT_SERVING for everything from now on, whatever is set later."""
         await self._servicer.enter_graceful_shutdown()

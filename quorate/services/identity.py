@@ -1,8 +1,8 @@
 """The caller's name for the audit trail.
 
-The certificate names a verified TLS peer; the name that the client declares is then only a client
-id. Without a TLS identity the declared name is used and marked. A reader of the log can therefore
-not take it for a verified name.
+The certificate identifies a verified TLS peer; a name that the client declares is then only a
+client id. Without a TLS identity the declared name is used with the prefix ``unauthenticated:``,
+so that a reader of the log cannot take it for a verified name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quorum.errors import CommandError, ErrorCode
 TLS_PREFIX = "tls:"
 UNAUTHENTICATED_PREFIX = "unauthenticated:"
 CLIENT_ID_KEY = "quorate-client-id"
-"""Metadata key under which calls without a field for it name their client."""
+"""Metadata key with the client's name, for calls without a field for it."""
 
 _ALTERNATIVE_NAME = "x509_subject_alternative_name"
 _COMMON_NAME = "x509_common_name"
@@ -24,11 +24,11 @@ _TRANSPORT = "transport_security_type"
 
 
 def principal_of(auth: Mapping[str, Iterable[bytes]], declared: str) -> str:
-    """The principal of a caller.
+    """Return the principal of a caller.
 
     Args:
         auth: gRPC's authentication context of the call.
-        declared: What the caller names itself; may be empty.
+        declared: The name that the caller declares; may be empty.
 
     Returns:
         ``tls:<subject alternative name>`` (or common name) for a verified certificate, else
@@ -42,19 +42,19 @@ def principal_of(auth: Mapping[str, Iterable[bytes]], declared: str) -> str:
 
 
 def caller(context: Context, declared: str) -> str:
-    """The principal behind a call.
+    """Return the principal of a call.
 
     Raises:
-        CommandError: INVALID_REQUEST when the declared name is too long.
+        CommandError: INVALID_REQUEST if the declared name is too long.
     """
     return principal_of(context.auth_context(), bounded_text(declared, "client id"))
 
 
 def bounded_text(text: str, what: str) -> str:
-    """``text`` itself.
+    """Return ``text``.
 
     Raises:
-        CommandError: INVALID_REQUEST when it is longer than a record header should be.
+        CommandError: INVALID_REQUEST if it is too long for a record header.
     """
     if len(text) > TEXT_BYTES_MAX:
         raise CommandError(

@@ -1,9 +1,9 @@
 """Digests of large images without blocking the event loop, at any request rate.
 
-Digesting 60,000 partitions takes half a second of processor time. A thread takes that time from
-the loop as well, since one interpreter runs one thread at a time. All callers therefore share one
+The digest of 60,000 partitions takes half a second of processor time. A thread takes that time from
+the loop as well, because one interpreter runs one thread at a time. All callers therefore share one
 digest at a time, computed in short chunks with pauses for the loop. Answers are paced as well:
-sixty callers that repeat at once would otherwise fill the loop with calls that cost no digest.
+otherwise sixty callers that repeat at once would fill the loop with calls that cost no digest.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ImageDigests:
         self._next_answers_at = 0.0
 
     async def at_least(self, end_offset: int) -> DigestedImage:
-        """An image that has everything below ``end_offset``, its position and its digest."""
+        """Return an image with everything below ``end_offset``, its position and its digest."""
         await self._pause()
         return await self._found(end_offset)
 
@@ -61,7 +61,7 @@ class ImageDigests:
         if last is not None and last.image.provenance.end_offset >= end_offset:
             return last
         running = self._begin() if self._running is None else self._running
-        # Waited for beside it: a call that is cancelled must not cancel what others wait for.
+        # Shielded: cancelling one call must not cancel the digest that other calls wait for.
         await asyncio.wait({running})
         return running.result()
 
@@ -81,16 +81,16 @@ class ImageDigests:
 
 @dataclass(frozen=True, slots=True)
 class DigestedImage:
-    """An image, where it stood when it was taken, and its digest."""
+    """An image, its position when it was taken, and its digest."""
 
     image: MetadataImage
     position: ReadPosition
     digest: bytes
     taken_at: float
-    """The event loop's time."""
+    """Time of the event loop, in seconds."""
 
     def position_at(self, now: float) -> ReadPosition:
-        """The position, as old as it is by ``now``."""
+        """Return the position with its age at ``now``."""
         position = ReadPosition()
         position.CopyFrom(self.position)
         if position.age_ms >= 0:
@@ -103,7 +103,7 @@ def _digested(image: MetadataImage, position: ReadPosition, began: float) -> Dig
 
 
 def digest_in_slices(image: MetadataImage) -> bytes:
-    """``state_digest``, with pauses; to be called on a thread of its own."""
+    """Compute ``state_digest`` with pauses; call it on a separate thread."""
     digest = StateDigest()
     for count, value in enumerate(dump_values(image.at(Provenance())), start=1):
         digest.update(value)

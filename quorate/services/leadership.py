@@ -12,7 +12,7 @@ from quorum.v1.errors_pb2 import LeaderHint
 
 
 class KnowsLeader(Protocol):
-    """A node as far as hints go."""
+    """The part of a node that hints need."""
 
     @property
     def leadership(self) -> Leadership:
@@ -20,15 +20,15 @@ class KnowsLeader(Protocol):
 
 
 def leader_hint(node: KnowsLeader) -> LeaderHint:
-    """Return the leader that ``node`` knows."""
+    """Return the leader known to ``node``."""
     known = node.leadership
     return LeaderHint(leader_id=known.leader_id, leader_epoch=known.epoch, address=known.address)
 
 
 def not_leader(node: ServedNode, code: ErrorCode) -> RequestRefusedError:
-    """The refusal of a node that does not lead, with a hint to the one that does.
+    """Return the refusal of a node that does not lead, with a hint to the leader.
 
-    A leader that does not take commands yet gives no hint.
+    There is no hint to a leader that does not accept commands yet.
     """
     hint = leader_hint(node)
     if node.is_leader:
@@ -43,7 +43,7 @@ def not_leader(node: ServedNode, code: ErrorCode) -> RequestRefusedError:
 
 
 def require_leader(node: ServedNode) -> None:
-    """Pass only on the leader.
+    """Raise an error unless this node leads.
 
     Raises:
         RequestRefusedError: NOT_LEADER_OR_FOLLOWER with a ``LeaderHint``.
@@ -53,14 +53,14 @@ def require_leader(node: ServedNode) -> None:
 
 
 def check_epoch(node: ServedNode, current_leader_epoch: int) -> None:
-    """Compare the leader epoch that a client knows with ours; -1 leaves the check out (320.1).
+    """Compare the client's leader epoch with ours; -1 skips the check (320.1).
 
-    An epoch in which this node knows no leader fences no client: a candidate may have raised it
-    and lost. Nodes that do not know the epoch would refuse a client that took it over.
+    An epoch without a known leader fences no client: a candidate may have raised the epoch and
+    lost. Nodes that do not know the epoch would refuse a client that adopted it.
 
     Raises:
-        RequestRefusedError: FENCED_LEADER_EPOCH when theirs is older, UNKNOWN_LEADER_EPOCH when it
-            is newer.
+        RequestRefusedError: FENCED_LEADER_EPOCH if the client's epoch is older,
+            UNKNOWN_LEADER_EPOCH if it is newer.
     """
     ours = node.leadership.epoch
     if current_leader_epoch in (-1, ours):
@@ -74,24 +74,24 @@ def check_epoch(node: ServedNode, current_leader_epoch: int) -> None:
     )
     raise RequestRefusedError(
         code,
-        f"the request knows leader epoch {current_leader_epoch}, node {node.node_id} knows {ours}",
+        f"the request has leader epoch {current_leader_epoch}, node {node.node_id} has {ours}",
         (leader_hint(node),),
     )
 
 
 def check_epoch_read(node: KnowsLeader, last_epoch: int) -> None:
-    """Pass only if this node may know the epoch of what a reader has read; -1 passes.
+    """Raise an error if this node cannot know the epoch of a reader's last record; -1 passes.
 
     Raises:
         RequestRefusedError: UNKNOWN_LEADER_EPOCH. This replica does not know a later leader, even
-            if it believes itself the leader. It is behind, and cannot decide whether the reader's
-            history is the log's.
+            if it considers itself the leader. It is behind, and cannot decide whether the reader's
+            history matches the log.
     """
     ours = node.leadership.epoch
     if last_epoch > ours:
         raise RequestRefusedError(
             ErrorCode.UNKNOWN_LEADER_EPOCH,
-            f"the reader has records of epoch {last_epoch}, this replica knows of none after "
-            f"{ours}",
+            f"the reader has records of epoch {last_epoch}, but the newest epoch of this replica "
+            f"is {ours}",
             (leader_hint(node),),
         )

@@ -1,7 +1,7 @@
-"""The part of the log that this replica can show, and whether a consumer's position lies in it.
+"""The readable range of this replica's log, and checks of consumers' positions.
 
-Evaluated from what is so now: nothing here waits, reads or keeps anything, so the simulator asks
-the same questions.
+Evaluates the current state only, without waiting, reading or storing, so the simulator runs the
+same checks.
 
 See: KIP-320, requirements 279.1, 320.1-320.5.
 """
@@ -18,11 +18,11 @@ from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 
 
 class KnownLog(KnowsLeader, Protocol):
-    """What has to be known of a replica's log to evaluate positions; a ``ServedNode`` is one."""
+    """The part of a replica's log that position checks need; implemented by ``ServedNode``."""
 
     @property
     def is_leader(self) -> bool:
-        """Whether this node leads its epoch."""
+        """Return whether this node leads its epoch."""
 
     @property
     def log_start(self) -> OffsetAndEpoch:
@@ -30,32 +30,32 @@ class KnownLog(KnowsLeader, Protocol):
 
     @property
     def log_end(self) -> OffsetAndEpoch:
-        """Next offset to be given out (exclusive end) and the epoch of the last record."""
+        """Next offset to be assigned (exclusive end) and the epoch of the last record."""
 
     @property
     def high_watermark(self) -> int:
-        """Everything below is committed; -1 when not known yet."""
+        """Everything below is committed; -1 if not known yet."""
 
     def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
-        """The largest epoch at or below ``epoch`` and where it ends (279.1); None if none is."""
+        """Return the largest epoch at or below ``epoch`` and its end (279.1), or None."""
 
     def latest_snapshot(self) -> SnapshotId | None:
-        """The newest frozen checkpoint."""
+        """Return the newest sealed checkpoint."""
 
 
 class LogRange:
-    """Evaluates positions against one replica's log."""
+    """Checks positions against one replica's log."""
 
     def __init__(self, node: KnownLog) -> None:
         self._node = node
 
     def check_position(self, offset: int, last_epoch: int) -> DivergenceHint | None:
-        """Check a consumer that has everything below ``offset``, the last of it in ``last_epoch``.
+        """Check a consumer that has everything below ``offset``, the last record in ``last_epoch``.
 
         Returns:
-            The largest epoch that this log has at or below ``last_epoch``, and where that ends
-            here, if that shows that the histories differ; epoch -1 and the log start if they
-            differ below it. None when its history is a prefix of this log, or ``last_epoch`` is -1.
+            None if its history is a prefix of this log, or ``last_epoch`` is -1. Otherwise the
+            largest epoch of this log at or below ``last_epoch`` with its end offset here; epoch -1
+            and the log start if the histories diverge below the log start.
 
         Raises:
             RequestRefusedError: UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE or OFFSET_OUT_OF_RANGE.
@@ -78,7 +78,7 @@ class LogRange:
         if last_epoch >= 0:
             found = self._history_end(last_epoch)
             if found is None:
-                # All that the log still has was written later: they differ somewhere below it.
+                # The whole remaining log is newer: the histories diverge below its start.
                 return DivergenceHint(epoch=-1, offset=node.log_start.offset)
             if found.epoch < last_epoch or found.offset < offset:
                 return DivergenceHint(epoch=found.epoch, offset=min(found.offset, offset))
@@ -89,7 +89,7 @@ class LogRange:
     def epoch_end(self, last_epoch: Epoch) -> OffsetAndEpoch | None:
         """Return the largest epoch at or below ``last_epoch`` and its end offset (279.1).
 
-        None when there is none. Only a leader's answer counts.
+        None if there is none. Only a leader's answer counts.
 
         Raises:
             RequestRefusedError: UNKNOWN_LEADER_EPOCH for an epoch that this node does not know.
@@ -100,12 +100,12 @@ class LogRange:
     def _history_end(self, epoch: int) -> OffsetAndEpoch | None:
         start = self._node.log_start
         if epoch == start.epoch:
-            # The record before the log start still counts as history, though it is gone.
+            # The record before the log start was trimmed, but its epoch is still known.
             return self._node.end_offset_for_epoch(epoch) or start
         return self._node.end_offset_for_epoch(epoch)
 
     def out_of_range(self, offset: int) -> RequestRefusedError:
-        """The refusal of an offset outside the log, with the range that can be read (320.5)."""
+        """Return the refusal of an offset outside the log, with the readable range (320.5)."""
         return RequestRefusedError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"offset {offset} is outside [{self._node.log_start.offset}, "
@@ -114,7 +114,7 @@ class LogRange:
         )
 
     def bounds(self) -> OffsetBounds:
-        """The readable range and the newest checkpoint."""
+        """Return the readable range and the newest checkpoint."""
         snapshot = self._node.latest_snapshot()
         return OffsetBounds(
             earliest_offset=self._node.log_start.offset,

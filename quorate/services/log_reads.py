@@ -1,7 +1,7 @@
 """The metadata log for plain consumers: fetch, list offsets, offset for leader epoch.
 
-Only what is committed is visible. The leader evaluates a consumer's history; another replica
-serves the committed part it has and never calls a consumer diverged that is merely ahead.
+Only committed records are visible. The leader checks a consumer's history. Another replica serves
+its committed part, and does not report divergence to a consumer that is only ahead of it.
 
 See: KIP-320, requirements 279.1, 320.1-320.5.
 """
@@ -23,18 +23,18 @@ from quorum.types import OffsetAndEpoch
 from quorum.v1 import metadata_pb2
 
 FETCH_WAIT_MS_MAX = 30_000
-"""Longest time that a fetch is held for want of records."""
+"""Maximum time that a fetch without records is held."""
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
 
 _PROBE_BYTES = 1
-"""Asks the log for a single batch."""
+"""``max_bytes`` that reads a single batch."""
 
 
 class LogReads:
-    """Answers consumers of the log. Used on the event loop only."""
+    """Serves consumers of the log. Used on the event loop only."""
 
     def __init__(self, node: ServedNode, held: Gate) -> None:
         self._node = node
@@ -48,8 +48,8 @@ class LogReads:
 
         Raises:
             RequestRefusedError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE
-                (nothing is known to be committed yet, or not that far), OFFSET_OUT_OF_RANGE,
-                MESSAGE_TOO_LARGE at a batch that no message holds.
+                (the high watermark is unknown or lower), OFFSET_OUT_OF_RANGE, MESSAGE_TOO_LARGE at
+                a batch that does not fit in a message.
         """
         node = self._node
         check_epoch(node, optional(request, "current_leader_epoch"))
@@ -77,7 +77,7 @@ class LogReads:
         )
 
     async def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from ``offset`` on, or the refusal of an offset trimmed away meanwhile."""
+        """Return whole batches from ``offset``, or refuse an offset that was trimmed meanwhile."""
         try:
             return await self._node.read_log(offset, max_bytes, end_offset)
         except (StorageError, QuorumUsageError):
@@ -86,7 +86,7 @@ class LogReads:
             raise
 
     async def _wait_for_records(self, request: metadata_pb2.FetchLogRequest, caller: str) -> int:
-        """The high watermark, once it is above the offset or the request's patience has run out."""
+        """Wait until the high watermark exceeds the offset or ``max_wait_ms`` ends; return it."""
         node = self._node
         wait_ms = min(request.max_wait_ms, FETCH_WAIT_MS_MAX)
         if node.high_watermark > request.offset or wait_ms <= 0:
@@ -129,16 +129,15 @@ class LogReads:
     async def list_offsets(
         self, request: metadata_pb2.ListOffsetsRequest
     ) -> metadata_pb2.ListOffsetsResponse:
-        """The offset for a time, or for a special one. Leader only, committed records only.
+        """Return the offset for a time or a special value. Leader only, committed records only.
 
-        Time stamps of our own logs never fall, so a time is found by bisection; in an imported
-        log whose stamps step back the answer is some place where they pass the time.
+        Timestamps of our own logs never decrease, so a time is found by bisection. In an imported
+        log with decreasing timestamps, the answer is one of the places where they pass the time.
 
         Raises:
-            RequestRefusedError: The epoch codes, NOT_LEADER_OR_FOLLOWER, and OFFSET_NOT_AVAILABLE
-                for anything but the earliest offset while nothing of the leader's own epoch is
-                committed.
-            CommandError: INVALID_REQUEST for an unknown special time.
+            RequestRefusedError: The epoch codes, NOT_LEADER_OR_FOLLOWER, and OFFSET_NOT_AVAILABLE,
+                except for the earliest offset, until a record of the leader's epoch is committed.
+            CommandError: INVALID_REQUEST for an unknown special value.
         """
         while True:
             start = self._node.log_start
@@ -150,7 +149,7 @@ class LogReads:
             else:
                 if self._node.log_start == start:
                     return answer
-            # Trimmed meanwhile: what was looked at is gone, and the answer may be another one.
+            # The log was trimmed meanwhile, so the answer may be different now.
 
     async def _list_from(
         self, start: OffsetAndEpoch, request: metadata_pb2.ListOffsetsRequest
@@ -182,7 +181,7 @@ class LogReads:
         return await self._first_at(request.timestamp)
 
     async def _first_at(self, timestamp: int) -> metadata_pb2.ListOffsetsResponse:
-        """The first record whose time stamp is at or above ``timestamp``."""
+        """Return the first record whose timestamp is at or above ``timestamp``."""
         low, high = self._node.log_start.offset, self._node.high_watermark
         while low < high:
             header = await self._header_at((low + high) // 2)
@@ -215,7 +214,7 @@ class LogReads:
 
 
 def optional(request: object, field: str) -> int:
-    """An optional number of a request, -1 when it is left out."""
+    """Return an optional number of a request, -1 if it is not set."""
     value: int = getattr(request, field) if request.HasField(field) else -1  # type: ignore[attr-defined]  # any message
     return value
 

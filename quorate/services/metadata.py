@@ -58,7 +58,7 @@ class MetadataService:
         self.watches.close()
 
     def handlers(self, policy: CallPolicy) -> grpc.GenericRpcHandler[Any, Any]:
-        """What to register with a server."""
+        """Return the handlers to register with a server."""
         wire = metadata_pb2
         methods = {
             "Write": unary(

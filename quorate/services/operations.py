@@ -1,4 +1,4 @@
-"""What operators may ask of the quorum itself: the part of ``AdminService`` that changes it."""
+"""Operators' changes of the quorum: the part of ``AdminService`` that changes it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Methods: TypeAlias = dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], A
 
 
 class QuorumOperations:
-    """Requests that only the leader carries out. Used on the event loop only."""
+    """Requests that only the leader executes. Used on the event loop only."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
 
     def methods(self) -> Methods:
-        """The methods by name, each with the type of its request."""
+        """Return the methods by name, each with the type of its request."""
         wire = admin_pb2
         return {
             "TransferLeadership": (self._transfer_leadership, wire.TransferLeadershipRequest),
@@ -43,10 +43,10 @@ class QuorumOperations:
         check_epoch(node, request.current_leader_epoch)
         target = request.target_id if request.HasField("target_id") else NO_NODE
         if request.HasField("target_id") and target < 0:
-            raise CommandError(ErrorCode.INVALID_REQUEST, f"node {target} cannot be")
+            raise CommandError(ErrorCode.INVALID_REQUEST, f"node id {target} is negative")
         epoch = node.leadership.epoch
         self._check(await node.transfer_leadership(target))
-        while (  # noqa: ASYNC110 - who leads has no event to wait for; the deadline bounds it
+        while (  # noqa: ASYNC110 - a change of leader has no event; the deadline bounds the loop
             target != node.node_id and not self._has_successor(epoch) and seconds_left(context)
         ):
             await asyncio.sleep(_POLL_S)
@@ -92,7 +92,7 @@ class QuorumOperations:
         return admin_pb2.UpdateVoterResponse(offset=offset, leader_epoch=epoch)
 
     async def _change(self, change: VoterChange) -> tuple[int, Epoch]:
-        """The offset of the voters record, and the epoch it is of."""
+        """Return the offset and the epoch of the voters record."""
         require_leader(self._node)
         epoch = self._node.leadership.epoch
         outcome = await self._node.change_voters(change)
@@ -115,7 +115,7 @@ class QuorumOperations:
 
 
 def endpoints_to_pb(endpoints: Iterable[Endpoint]) -> list[common_pb2.Endpoint]:
-    """Listeners as the wire has them."""
+    """Convert listeners to the wire format."""
     return [
         common_pb2.Endpoint(name=each.name, host=each.host, port=each.port) for each in endpoints
     ]
@@ -137,10 +137,10 @@ def _key(node_id: int, directory_id: bytes) -> ReplicaKey:
     """Return a replica's key. Only the length is checked here; the core checks the rest.
 
     Raises:
-        CommandError: INVALID_REQUEST when the directory id has not 16 bytes.
+        CommandError: INVALID_REQUEST if the directory id does not have 16 bytes.
     """
     if len(directory_id) != len(ZERO_UUID):
         raise CommandError(
-            ErrorCode.INVALID_REQUEST, f"a directory id of {len(directory_id)} bytes, not 16"
+            ErrorCode.INVALID_REQUEST, f"the directory id has {len(directory_id)} bytes, not 16"
         )
     return ReplicaKey(node_id, directory_id)

@@ -1,7 +1,7 @@
-"""The outgoing answers of one stream: gathered, and written without a task.
+"""The outgoing answers of one stream: batched into messages, and written without a task.
 
-Answers that fall due within one turn of the event loop leave as one message. When no further
-answer is owed, the message leaves within that turn: there is nothing more to gather.
+Answers that are ready within one turn of the event loop leave as one message. If no request remains
+unanswered, the message leaves within that turn, because no further answer can join it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ AnswersT = TypeVar("AnswersT", bound=WriteStreamResponse | ReadStreamResponse)
 
 
 class OutgoingAnswers(Generic[AnswersT]):
-    """Gathers and sends the answers of one call. Used on the event loop only.
+    """Batches and sends the answers of one call. Used on the event loop only.
 
-    Invariant: at most one write is under way. It is never cancelled (quorum/transport/DESIGN.md).
+    Invariant: at most one write is in progress. It is never cancelled (quorum/transport/DESIGN.md).
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class OutgoingAnswers(Generic[AnswersT]):
         message_type: type[AnswersT],
         on_progress: Callable[[], None] | None = None,
     ) -> None:
-        """``on_progress`` is called whenever a write has ended and the next one was begun."""
+        """``on_progress`` is called whenever a write has ended and the next one has begun."""
         self._write = write
         self._message_type = message_type
         self._on_progress = on_progress
         self.message = message_type()
-        """The message to add answers to; sent behind those that are full."""
+        """The message to add answers to; sent after the full ones."""
         self._full: deque[AnswersT] = deque()
         self._has_greeting = False
         self.owed = 0
@@ -47,26 +47,26 @@ class OutgoingAnswers(Generic[AnswersT]):
 
     @property
     def waiting(self) -> int:
-        """Answers that no write has taken yet."""
+        """Return the number of answers that are not being written yet."""
         return len(self.message.answers) + sum(len(full.answers) for full in self._full)
 
     @property
     def full_count(self) -> int:
-        """Messages that are full and that no write has taken yet."""
+        """Return the number of full messages that are not being written yet."""
         return len(self._full)
 
     def greet(self) -> None:
-        """Send ``message`` although it may hold no answer."""
+        """Send ``message`` even if it contains no answer."""
         self._has_greeting = True
         self.send_soon()
 
     def begin_next_message(self) -> None:
-        """``message`` is as large as it may be: add what follows to another one."""
+        """Close ``message``, which is full, and begin another one."""
         self._full.append(self.message)
         self.message = self._message_type()
 
     def settle(self) -> None:
-        """One answer that was owed is in ``message`` now."""
+        """Record that ``message`` now contains one more pending answer."""
         self.owed -= 1
         if self.owed == 0:
             self.send_now()
@@ -74,13 +74,13 @@ class OutgoingAnswers(Generic[AnswersT]):
             self.send_soon()
 
     def send_soon(self) -> None:
-        """Send ``message`` with all that is added to it in this turn."""
+        """Send ``message`` with everything that is added to it in this turn."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._send_due)
 
     def send_now(self) -> None:
-        """Send ``message`` now, or as soon as the write under way has ended."""
+        """Send ``message`` now, or as soon as the current write has ended."""
         while not (self._is_writing or self._is_closed) and self._has_something:
             if self._full:
                 message = self._full.popleft()
@@ -103,33 +103,33 @@ class OutgoingAnswers(Generic[AnswersT]):
         """Return once at most ``most`` answers are ``waiting``, or the stream is over.
 
         Raises:
-            BaseException: What a write raised; nothing is written any more.
+            BaseException: The error of a write; nothing more is written.
         """
         await self.wait_until(lambda: self.waiting <= most)
 
     async def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Return once ``is_so``, looked at whenever a message has left, or the stream is over.
+        """Return once ``is_so`` is true, checked after each write, or the stream is over.
 
         Raises:
-            BaseException: What a write raised; nothing is written any more.
+            BaseException: The error of a write; nothing more is written.
         """
         while not is_so() and not self._is_over:
             await self._next_progress()
 
     async def drain(self) -> None:
-        """Return once everything that is there was written, or the stream is over.
+        """Return once all messages were written, or the stream is over.
 
         Raises:
-            BaseException: What a write raised; nothing is written any more.
+            BaseException: The error of a write; nothing more is written.
         """
         while (self._is_writing or self._has_something) and not self._is_over:
             await self._next_progress()
 
     async def finish(self) -> None:
-        """Return once nothing is owed and everything was written, or the stream is over.
+        """Return once every request is answered and written, or the stream is over.
 
         Raises:
-            BaseException: What a write raised; nothing is written any more.
+            BaseException: The error of a write; nothing more is written.
         """
         while (self.owed or self._is_writing or self._has_something) and not self._is_over:
             await self._next_progress()

@@ -1,7 +1,7 @@
-"""What the client services need from the node they run on, as one protocol.
+"""The interface that client services need from their node.
 
-The composition root implements it over the driver, the controller and the stores. Everything
-here is called on the event loop; nothing blocks except where it is ``async``.
+The composition root implements it over the driver, the controller and the stores. All methods are
+called on the event loop; only ``async`` methods wait.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from statemachine.commands import Command, FeatureRange
 from statemachine.image import MetadataImage
 
 Cancel = Callable[[], None]
-"""Takes a subscription or a wait back. Calling it twice, or too late, does nothing."""
+"""Cancels a subscription or a wait. Calling it twice, or too late, has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class QuorumStatus:
-    """The quorum as one node sees it: the core's views as they are, and what the node adds."""
+    """The quorum as one node sees it: the core's views, and data that the node adds."""
 
     voters: tuple[Voter, ...]
     replicas: tuple[ReplicaView, ...]
@@ -58,61 +58,61 @@ class QuorumStatus:
     own_directory_id: Uuid = ZERO_UUID
     own_endpoints: tuple[Endpoint, ...] = ()
     divergence_resolution: str = ""
-    """The replica whose log differs from ours, or why ours is wrong; empty if none is known."""
+    """The replica whose log differs from ours, or the damage of ours; empty if none is known."""
     check_quorum_ms: int = 0
-    """Check-quorum timeout of this node as leader, in ms; 0 when not known."""
+    """Check-quorum timeout of this node as leader, in ms; 0 if not known."""
     replay_stopped: str = ""
     """Why this node applies no further committed record; empty while it does."""
     replicas_ahead: tuple[AheadView, ...] = ()
-    """Observers that cannot follow this leader, being in a later epoch; elsewhere none."""
+    """Observers in a later epoch, which cannot follow this leader; empty on other nodes."""
     wall_shift_ms: int = 0
-    """Added to times of the core, which are monotonic, it gives milliseconds since 1970."""
+    """Offset from the core's monotonic times to milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an operator's request to the quorum ended: ``NONE``, or why it was not done."""
+    """The result of an operator's request to the quorum: ``NONE``, or why it was not done."""
 
     code: ErrorCode
     message: str
     offset: int = -1
-    """Of the record that was written for it; with an error its outcome is unknown."""
+    """Offset of the record written for it; with an error its outcome is unknown."""
 
 
 VoterChange: TypeAlias = AddVoter | RemoveVoter | UpdateVoter
-"""A requested change of the voter set. The node that carries it out draws the token."""
+"""A requested change of the voter set. The node that executes it creates the token."""
 
 
 class ServedNode(Protocol):
-    """One running replica, as its clients may use it."""
+    """One running replica, as its clients use it."""
 
     @property
     def node_id(self) -> NodeId:
-        """This node."""
+        """The id of this node."""
 
     @property
     def cluster_id(self) -> str:
-        """The cluster it belongs to."""
+        """The id of its cluster."""
 
     @property
     def image(self) -> MetadataImage:
-        """The committed and applied state. Immutable; replaced, never changed."""
+        """The committed and applied state. Immutable; replaced on each change."""
 
     @property
     def supported_features(self) -> tuple[FeatureRange, ...]:
-        """What this release can run with, by name."""
+        """The feature levels that this release supports, by name."""
 
     @property
     def leadership(self) -> Leadership:
-        """The leader of the current epoch, ``NO_NODE`` when unknown."""
+        """The leader of the current epoch, ``NO_NODE`` if unknown."""
 
     @property
     def is_leader(self) -> bool:
-        """Whether this node leads its epoch."""
+        """Return whether this node leads its epoch."""
 
     @property
     def can_write(self) -> bool:
-        """Whether it leads and takes commands."""
+        """Return whether it leads and accepts commands."""
 
     @property
     def log_start(self) -> OffsetAndEpoch:
@@ -120,65 +120,64 @@ class ServedNode(Protocol):
 
     @property
     def log_end(self) -> OffsetAndEpoch:
-        """Next offset to be given out (exclusive end) and the epoch of the last record."""
+        """Next offset to be assigned (exclusive end) and the epoch of the last record."""
 
     @property
     def high_watermark(self) -> int:
-        """Everything below is committed; -1 when not known yet."""
+        """Everything below is committed; -1 if not known yet."""
 
     @property
     def leader_epoch_start(self) -> int:
-        """Where the current leader's epoch begins in this log; the log end when it has not.
+        """Start offset of the current leader's epoch in this log; the log end if there is none.
 
-        Where the beginning was trimmed away, an offset of that epoch below the log start.
+        If the start was trimmed, an offset of that epoch below the log start.
         """
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Give a command to the controller; ``on_answer`` is called once, on the loop."""
+        """Pass a command to the controller; ``on_answer`` is called once, on the loop."""
 
     def evaluate_submitted(self) -> None:
-        """Evaluate what has been submitted now, not at the next turn of the loop.
+        """Evaluate the submitted commands now instead of in the next turn of the loop.
 
-        For a caller that has just submitted all commands of one message. Does nothing if no
-        command waits.
+        Call it after submitting all commands of one message. Has no effect without commands.
         """
 
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
-        """Find a linearizable read position, of this leader or by asking the leader.
+        """Find a linearizable read position, as leader or by a request to the leader.
 
-        The outcome is an offset (exclusive) that the image must have reached; None when no
-        position was confirmed.
+        The outcome is an exclusive offset that the image must reach; None if no position was
+        confirmed.
         """
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
-        """Call back once the image contains everything below ``offset``; at once if it does."""
+        """Call back once the image contains everything below ``offset``, possibly at once."""
 
     def subscribe(self, on_published: Callable[[], None]) -> Cancel:
-        """Call back whenever a newer image was published or the high watermark rose."""
+        """Call back whenever a newer image was published or the high watermark advanced."""
 
     async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one containing ``offset`` on, below ``end_offset``.
+        """Return whole batches from the one containing ``offset``, below ``end_offset``.
 
-        At least one if there is any, otherwise no more than ``max_bytes``.
+        Returns at most ``max_bytes``, but always the first batch if there is one.
 
         Raises:
             StorageError: The log could not be read.
         """
 
     def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
-        """The largest epoch at or below ``epoch`` and where it ends (279.1); None if none is."""
+        """Return the largest epoch at or below ``epoch`` and its end (279.1), or None."""
 
     def latest_snapshot(self) -> SnapshotId | None:
-        """The newest frozen checkpoint."""
+        """Return the newest sealed checkpoint."""
 
     def describe_quorum(self) -> QuorumStatus:
-        """The voters, the observers and their progress."""
+        """Return the voters, the observers and their progress."""
 
     async def transfer_leadership(self, target: NodeId) -> Outcome:
         """Transfer leadership to ``target`` (``NO_NODE``: the most caught-up voter); bounded."""
 
     def age_ms(self) -> int:
-        """``image`` holds everything acknowledged longer ago than this; -1 when not known."""
+        """Age of ``image`` in ms: it holds all writes acknowledged earlier; -1 if not known."""
 
     async def change_voters(self, change: VoterChange) -> Outcome:
         """Add, remove or update a voter; bounded in time."""

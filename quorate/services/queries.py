@@ -1,7 +1,7 @@
 """The queries about topics and configurations: each fills its response from one image.
 
-Unary calls and read streams share them. An image never changes, so an answer is a state that
-existed, whatever is applied meanwhile.
+Unary calls and read streams share them. An image is immutable, so an answer shows one consistent
+state even if records are applied meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quorum.v1 import metadata_pb2
 from statemachine.image import MetadataImage
 
 RESOURCES_PER_REQUEST_MAX = 10_000
-"""Most topics or resources that one request may name."""
+"""Maximum topics or resources in one request."""
 
 
 class ImageQueries:
@@ -57,10 +57,10 @@ class ImageQueries:
         request: metadata_pb2.DescribeTopicsRequest,
         response: metadata_pb2.DescribeTopicsResponse,
     ) -> None:
-        """Add each topic asked for, or its error.
+        """Add each requested topic, or its error.
 
         Raises:
-            RequestRefusedError: MESSAGE_TOO_LARGE, too many topics or partitions are asked for.
+            RequestRefusedError: MESSAGE_TOO_LARGE, too many topics or partitions are requested.
         """
         _bound(len(request.names) + len(request.topic_ids), RESOURCES_PER_REQUEST_MAX, "topics")
         topics = chain(
@@ -80,17 +80,17 @@ class ImageQueries:
         request: metadata_pb2.DescribeConfigsRequest,
         response: metadata_pb2.DescribeConfigsResponse,
     ) -> None:
-        """Add the configuration of each resource asked for, or its error.
+        """Add the configuration of each requested resource, or its error.
 
         Raises:
-            RequestRefusedError: MESSAGE_TOO_LARGE, too many resources or bytes are asked for.
+            RequestRefusedError: MESSAGE_TOO_LARGE, too many resources or bytes are requested.
         """
         _bound(len(request.resources), RESOURCES_PER_REQUEST_MAX, "resources")
         size = 0
         for resource in request.resources:
             found = resource_configs(image, resource, include_defaults=request.include_defaults)
             size += found.ByteSize()
-            # Checked after each resource: ten thousand large ones do not fit in memory.
+            # Checked after each resource, because ten thousand large ones do not fit in memory.
             _bound(size, DESCRIBED_CONFIG_BYTES_MAX, "bytes of configurations")
             name_refusal("DescribeConfigs", Form.PART, found.error_code)
             response.resources.append(found)
@@ -100,5 +100,5 @@ def _bound(count: int, most: int, what: str) -> None:
     if count > most:
         raise RequestRefusedError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"{count} {what} in one request, more than {most}; ask for fewer at a time",
+            f"{count} {what} in one request, more than {most}; request fewer at a time",
         )

@@ -1,14 +1,14 @@
-"""The read path over one stream: many queries of one client, answered as their levels allow.
+"""The read path over one stream: many queries of one client, answered at their read levels.
 
 The linearizable queries of one message share one confirmation by the leader (ADR 9), and one wait
-until this node has applied the confirmed offset. So a crowd of readers costs about one round trip
-per message, not one per query.
+until this node has applied the confirmed offset. So many concurrent readers cost about one round
+trip per message, not one per query.
 
 Invariants:
     1. Every query that was read is answered exactly once, unless the stream is gone.
-    2. A stream holds at most ``READS_PER_STREAM_MAX`` queries and one message more, and answers of
-       about ``_GATHERED_BYTES`` in each of a few messages. Its client is not read from meanwhile.
-    3. One turn of the event loop adds answers of at most ``_GATHERED_BYTES`` and one answer more.
+    2. A stream holds at most ``READS_PER_STREAM_MAX`` queries plus one message, and answers of
+       about ``_GATHERED_BYTES`` in each of a few messages. At the limit it stops reading.
+    3. One turn of the event loop adds answers of at most ``_GATHERED_BYTES`` plus one answer.
 
 See: ADR 9; docs/reference/client-protocol.md (Reading).
 """
@@ -49,12 +49,12 @@ from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions
 
 _STREAM = "ReadStream"
 _GATHERED_BYTES = 256 << 10
-"""Answers of this many bytes leave in one message; further ones follow in the next."""
+"""Answers of this many bytes leave in one message; further answers follow in the next."""
 _ANSWER_BYTES_MAX = MESSAGE_BYTES_MAX - _GATHERED_BYTES - FRAMING_BYTES
-"""Largest single answer, so that it fits into a message behind others."""
-_NO_OPTIONS = ReadOptions(level=-1)  # type: ignore[arg-type]  # a level that nobody has
+"""Maximum size of a single answer, so that it fits in a message with others before it."""
+_NO_OPTIONS = ReadOptions(level=-1)  # type: ignore[arg-type]  # an unknown level
 _FULL_MESSAGES_MAX = 2
-"""Full messages that wait to be written; then nothing is answered until one has left."""
+"""Full messages waiting to be written; at this limit answering pauses until one has left."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,7 @@ class _HeldQueries:
     queries: Sequence[metadata_pb2.ReadQuery]
     seconds: float
     offset: int
-    """What the image must have reached; -1 until the leader has confirmed an offset."""
+    """The offset that the image must reach; -1 until the leader has confirmed one."""
     timer: asyncio.TimerHandle | None = None
     cancel: Cancel | None = None
 
@@ -120,10 +120,10 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         await self._outgoing.wait_until(lambda: not self._is_congested())
 
     def _take(self, message: metadata_pb2.ReadStreamRequest) -> None:
-        """Sort the queries of one message by what they wait for; answer those that need not wait.
+        """Group the queries of one message by what they wait for; answer those that need not wait.
 
         Raises:
-            CommandError: INVALID_REQUEST or MESSAGE_TOO_LARGE, a message that no client may send.
+            CommandError: INVALID_REQUEST or MESSAGE_TOO_LARGE, the message violates a limit.
         """
         queries = message.queries
         if len(queries) > READS_PER_MESSAGE_MAX or message.max_wait_ms < 0:
@@ -136,7 +136,7 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             raise CommandError(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"{size} bytes in one message, more than {READ_MESSAGE_BYTES_MAX}; "
-                "make a large query a call of its own",
+                "send a large query as a unary call",
             )
         self._outgoing.owed += len(queries)
         unconfirmed: list[metadata_pb2.ReadQuery] = []
@@ -224,7 +224,7 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         self._answer_ready()
 
     def _answer_ready(self) -> None:
-        """Answer what waits for nothing, as far as there is room; the rest in a later turn."""
+        """Answer queries that need not wait, as far as there is room; the rest in a later turn."""
         if not self._ready or self._is_going_on:
             return
         image = self._node.image
@@ -270,13 +270,13 @@ def _checked_size(answer: metadata_pb2.ReadAnswer) -> int:
         raise CommandError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"the answer has {size} bytes, more than {_ANSWER_BYTES_MAX} on a read stream; "
-            "ask for less at a time",
+            "request less at a time",
         )
     return size
 
 
 def _fill_refusal(answer: Any, error: QuorateError) -> None:
-    """Make ``answer`` the refusal ``error``, whatever it holds."""
+    """Replace the content of ``answer`` with the refusal ``error``."""
     code, tag = code_of(error), answer.tag
     answer.Clear()
     answer.tag, answer.error_code, answer.message = tag, code, str(error)

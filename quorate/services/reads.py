@@ -1,9 +1,9 @@
-"""Which state a query is answered from: local, at least an offset, or linearizable.
+"""The state that answers a query: local, at least an offset, or linearizable.
 
-LOCAL checks nothing and costs nothing. AT_LEAST waits until this node has applied the offset.
-LINEARIZABLE finds a position by a round trip that begins after the read arrived, then waits until
-this node has applied it (ADR 9). The leader makes the round itself, every other replica
-asks it to; the answer comes from the image of the node that was asked, whichever it is.
+LOCAL checks nothing. AT_LEAST waits until this node has applied the offset. LINEARIZABLE finds a
+position by a round trip that begins after the read arrived, then waits until this node has applied
+it (ADR 9). The leader makes the round itself; every other replica requests it from the leader. The
+answer always comes from the image of the node that received the query.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions, ReadPosition
 from statemachine.image import MetadataImage
 
 WAIT_SECONDS_MAX = 30.0
-"""Longest wait of one read, however late its deadline is."""
+"""Maximum wait of one read, in seconds, even if its deadline is later."""
 _ANSWER_SECONDS = 0.05
-"""Kept of the time before a deadline, at most a fifth of it, so that a refusal still arrives."""
+"""Seconds reserved before the deadline, at most a fifth of it, so that a refusal arrives."""
 
 
 class Reads:
     """Provides images at the requested consistency level. Used on the event loop only."""
 
     def __init__(self, node: ServedNode, held: Gate) -> None:
-        """``held`` counts the reads that wait. It has fewer places than there are of calls, so
-        that waiting reads never displace reads that are answered at once.
+        """``held`` counts the waiting reads. It has fewer places than there are calls, so that
+        waiting reads never displace reads that are answered at once.
         """
         self._node = node
         self.held = held
 
     async def image(self, options: ReadOptions, context: Context) -> MetadataImage:
-        """The state to answer from; waits as long as the level demands and the call allows.
+        """Return the image to answer from; waits as the level requires and the deadline allows.
 
         Raises:
             RequestRefusedError: NOT_LEADER_OR_FOLLOWER for a linearizable read that no leader
-                confirmed, REQUEST_TIMED_OUT when that took too long, OFFSET_NOT_AVAILABLE when
-                this node has not applied the offset in time, RESOURCE_EXHAUSTED when too many
+                confirmed, REQUEST_TIMED_OUT if that took too long, OFFSET_NOT_AVAILABLE if
+                this node has not applied the offset in time, RESOURCE_EXHAUSTED if too many
                 reads wait.
             CommandError: INVALID_REQUEST for an unknown level or a negative offset.
         """
@@ -68,7 +68,7 @@ class Reads:
         return self._node.image
 
     def too_late(self, offset: int, seconds: float) -> RequestRefusedError:
-        """The refusal of a read that waited ``seconds`` in vain: for ``offset``, or, where that is
+        """Return the refusal of a read after ``seconds`` of waiting for ``offset``, or, if that is
         -1, for its confirmation.
         """
         node = self._node
@@ -76,14 +76,14 @@ class Reads:
         if offset < 0:
             return RequestRefusedError(
                 ErrorCode.REQUEST_TIMED_OUT,
-                f"no leader confirmed the read in {seconds:.3g} s: node {node.node_id} knows "
+                f"no leader confirmed the read within {seconds:.3g} s: node {node.node_id} has "
                 f"leader {hint.leader_id} in epoch {hint.leader_epoch}",
                 (hint,),
             )
         return RequestRefusedError(
             ErrorCode.OFFSET_NOT_AVAILABLE,
-            f"node {node.node_id} has applied offset {node.image.provenance.end_offset}, "
-            f"and in {seconds:.3g} s did not get to {offset}",
+            f"node {node.node_id} has applied offset {node.image.provenance.end_offset}, and did "
+            f"not reach {offset} within {seconds:.3g} s",
         )
 
     async def _applied(self, offset: int) -> None:
@@ -114,16 +114,16 @@ class Reads:
 
 
 def _patience(context: Context) -> float:
-    """Seconds that a read may wait, so that its refusal arrives before the deadline."""
+    """Return the seconds that a read may wait, so that a refusal arrives before the deadline."""
     left = seconds_left(context)
     return min(WAIT_SECONDS_MAX, left - min(_ANSWER_SECONDS, left / 5))
 
 
 def at_least_offset(options: ReadOptions) -> int:
-    """The offset that an AT_LEAST read waits for.
+    """Return the offset that an AT_LEAST read waits for.
 
     Raises:
-        CommandError: INVALID_REQUEST when it is negative.
+        CommandError: INVALID_REQUEST if it is negative.
     """
     if options.at_least_offset < 0:
         raise CommandError(

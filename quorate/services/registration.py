@@ -1,4 +1,4 @@
-"""Puts the client services on a gRPC server: options, handlers, health, reflection."""
+"""Registers the client services on a gRPC server: options, handlers, health, reflection."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from quorum.fair_share import FairShare
 from quorum.transport.message_reads import MessageReads
 
 HEALTH_WATCHES_MAX = 256
-"""Open streams of Health.Watch: one prober needs one or two."""
+"""Maximum open streams of Health.Watch; one prober needs one or two."""
 ENDING_SECONDS_MAX = 1.0
-"""How long a stop waits for open calls, in seconds; calls still open then are cut off."""
+"""Time, in seconds, that a stop waits for open calls before it cancels them."""
 HELD_SHARE = 2
-"""Waiting reads may hold one in ``HELD_SHARE`` places of calls."""
+"""One in ``HELD_SHARE`` places of calls may be held by waiting reads."""
 HEALTH_SERVICE_NAME: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
@@ -38,7 +38,7 @@ def _ignore_failure(_method: str, _code: ErrorCode) -> None:
 
 
 class ClientServices:
-    """Everything clients can call on one node.
+    """All services that clients can call on one node.
 
     Life-cycle: construct on the loop, ``register`` before the server starts, ``start`` after,
     ``drain`` and ``stop`` before it stops, ``close``.
@@ -67,7 +67,7 @@ class ClientServices:
         self.health = HealthBoard(self._service_names)
 
     def register(self, server: grpc.aio.Server, *, with_reflection: bool = True) -> None:
-        """Add every service to a server made with ``SERVER_OPTIONS`` that has not started."""
+        """Add every service to a server with ``SERVER_OPTIONS`` that has not started."""
         server.add_generic_rpc_handlers(
             (self.metadata.handlers(self._policy), self.admin.handlers(self._policy))
         )
@@ -82,7 +82,7 @@ class ClientServices:
             )
 
     def quotas(self) -> tuple[FairShare, ...]:
-        """The places that callers share, for metrics."""
+        """Return the quotas that callers share, for metrics."""
         return (
             self.calls.places,
             self._reads.places,
@@ -94,7 +94,7 @@ class ClientServices:
         )
 
     async def start(self) -> None:
-        """Announce the services as served; the node is not ready until readiness is set."""
+        """Report the services as SERVING; the node is not ready until readiness is set."""
         await self.health.start()
 
     async def drain(self) -> None:
@@ -102,9 +102,9 @@ class ClientServices:
         await self.health.drain()
 
     async def stop(self, seconds: float = ENDING_SECONDS_MAX) -> None:
-        """End all calls with a status that sends their clients elsewhere; takes a bounded time.
+        """End all calls with a status that directs their clients to other nodes; bounded in time.
 
-        New ones are refused from now on.
+        New calls are refused from now on.
         """
         self.closing.begin()
         await self.closing.all_ended(seconds)

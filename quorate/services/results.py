@@ -1,7 +1,7 @@
-"""What an applied command yields, from the answer's fields to protobuf.
+"""Convert the result of an applied command to protobuf.
 
-The fields are ``Prepared.result``: plain values that also lie in the log, so that a repeated
-command gets its first answer. A field that an answer does not have keeps protobuf's default.
+The fields are ``Prepared.result``: plain values that are also in the log, so that a repeated
+command gets its first answer. Fields that are absent keep protobuf's default.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quorum.v1.commands_pb2 import CommandResult
 
 OnError: TypeAlias = Callable[[int], None]
 RESULT_KINDS = frozenset(field.name for field in CommandResult.DESCRIPTOR.fields)
-"""Kinds of commands whose answer is more than a position."""
+"""Kinds of commands whose answer contains more than a position."""
 
 
 def _ignore_error(_code: int) -> None:
@@ -26,7 +26,7 @@ def _ignore_error(_code: int) -> None:
 def to_result(
     kind: str | None, fields: Mapping[str, object], on_error: OnError = _ignore_error
 ) -> CommandResult | None:
-    """Return the result message of a command of that kind; None when it has none.
+    """Return the result message of a command of that kind; None if it has none.
 
     ``on_error`` is called with every error code in it, including 0.
     """
@@ -40,7 +40,7 @@ def to_result(
 
 
 def fill(message: Message, fields: Mapping[str, Any], on_error: OnError = _ignore_error) -> None:
-    """Copy values by name: numbers, texts and bytes as they are, maps into messages."""
+    """Copy values by name: numbers, texts and bytes unchanged, maps into messages."""
     for field in message.DESCRIPTOR.fields:
         value = fields.get(field.name)
         if value is None:

@@ -1,13 +1,13 @@
-"""What the streams of requests have in common: the first message, idleness, and the end.
+"""The common part of request streams: the first message, idleness, and the end.
 
-A write stream and a read stream bring messages that hold many requests each; the answers that fall
-due within one turn of the event loop leave as one message.
+Each message of a write stream or read stream holds many requests. Answers that are ready within one
+turn of the event loop leave as one message.
 
 Invariants:
     1. A stopping node still sends the answers that are ready, then the status.
-    2. A stream is ended if it is owed no answer and has brought no whole message for
+    2. A stream ends if it has no pending answer and received no whole message for
        ``stream_idle_seconds_max``. gRPC does not show whether the client is idle or has stalled in
-       the middle of a message, which holds memory.
+       the middle of a message, which occupies memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StreamSession(ABC, Generic[RequestT, AnswersT]):
     """One client's stream. Owned by its call; used on the event loop only. Use once: ``run``."""
 
     name: str
-    """The method, for refusals."""
+    """Name of the method, for refusals."""
     request_type: type[RequestT]
 
     def __init__(
@@ -57,29 +57,29 @@ class StreamSession(ABC, Generic[RequestT, AnswersT]):
 
     @abstractmethod
     def _open(self, first: RequestT) -> None:
-        """Take the first message."""
+        """Process the first message."""
 
     @abstractmethod
     def _take(self, message: RequestT) -> None:
-        """Take a further message."""
+        """Process a further message."""
 
     @abstractmethod
     def _is_congested(self) -> bool:
-        """Whether too much waits for this client. One that reads no answers is not read from."""
+        """Return whether too many answers wait for this client; reading pauses meanwhile."""
 
     @abstractmethod
     async def _decongest(self) -> None:
-        """Return once less waits, or the stream is over."""
+        """Return once fewer answers wait, or the stream is over."""
 
     async def run(self) -> None:
         """Serve the stream until the client ends it and has all its answers.
 
         Raises:
-            CommandError: INVALID_REQUEST when the client breaks the protocol,
-                BROKER_NOT_AVAILABLE when the node is stopping, REQUEST_TIMED_OUT when no first
-                message comes; what ``_open`` and ``_take`` raise.
-            AbortError: The node stops or the stream is idle for too long; it has been ended with
-                BROKER_NOT_AVAILABLE or REQUEST_TIMED_OUT by now.
+            CommandError: INVALID_REQUEST if the client violates the protocol,
+                BROKER_NOT_AVAILABLE if the node is stopping, REQUEST_TIMED_OUT if no first
+                message arrives; the errors of ``_open`` and ``_take``.
+            AbortError: The node stops or the stream is idle for too long; it has already ended with
+                BROKER_NOT_AVAILABLE or REQUEST_TIMED_OUT.
         """
         if self._closing.is_begun:
             raise self._closing.refusal()
@@ -101,7 +101,7 @@ class StreamSession(ABC, Generic[RequestT, AnswersT]):
                     self._end.cancel()
                 (ended,) = await asyncio.gather(self._end, return_exceptions=True)
                 if isinstance(ended, grpc.aio.AbortError):
-                    # The stream has its status already, whatever came up meanwhile.
+                    # The stream already has its status, so other errors no longer matter.
                     raise ended
 
     async def _receive(self) -> None:
@@ -118,7 +118,7 @@ class StreamSession(ABC, Generic[RequestT, AnswersT]):
             self._take(message)
 
     async def _first_message(self) -> Any:
-        # Waited for beside it, not cancelled: it ends with the call.
+        # Shielded, not cancelled: the read ends with the call.
         read = asyncio.ensure_future(self._context.read())
         read.add_done_callback(forget_failure)
         seconds = self._limits.message_seconds_max
@@ -129,7 +129,7 @@ class StreamSession(ABC, Generic[RequestT, AnswersT]):
         return read.result()
 
     def _watch_idleness(self) -> None:
-        """End the stream once it has been idle for too long; look again when that may be."""
+        """End the stream once it has been idle for too long, else schedule the next check."""
         most = self._limits.stream_idle_seconds_max
         if not most:
             return
@@ -139,7 +139,7 @@ class StreamSession(ABC, Generic[RequestT, AnswersT]):
         if self._loop.time() < due:
             self._idle_timer = self._loop.call_at(due, self._watch_idleness)
             return
-        text = f"no message came within {most:g} s; open the stream again to go on"
+        text = f"no message arrived within {most:g} s; open a new stream to continue"
         self._begin_end(CommandError(ErrorCode.REQUEST_TIMED_OUT, text))
 
     def _begin_end(self, why: QuorateError) -> None:
@@ -147,9 +147,9 @@ class StreamSession(ABC, Generic[RequestT, AnswersT]):
             self._end = asyncio.create_task(self._end_with(why))
 
     async def _end_with(self, why: QuorateError) -> None:
-        """End the stream from this side, behind the answers that are there."""
+        """End the stream from this side, after the answers that are ready."""
         await self._outgoing.drain()
-        # From here, because the reader cannot be interrupted: its read ends with the call.
+        # Done here, because the reader cannot be interrupted: its read ends with the call.
         self._is_ending = True
         self._outgoing.close()
         await fail(self._context, self.name, why, self._cluster_id)

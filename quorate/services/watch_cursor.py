@@ -2,8 +2,8 @@
 
 Call ``begin`` or ``resume`` once. Then, whenever ``has_more``, read the changes at ``offset`` (or
 take a copy that was read for another watcher), call ``evaluate``, send them and call ``advance``.
-Between reading and evaluating the log may be trimmed, or replaced by a checkpoint. A watcher whose
-offset is gone is refused with the readable range. It never gets changes from behind a gap.
+Between reading and evaluating, the log may be trimmed or replaced by a checkpoint. A watcher whose
+offset is gone is refused with the readable range; it never gets changes after a gap.
 
 See: docs/reference/protocol.md (services), KIP-320, requirement 320.5.
 """
@@ -24,7 +24,7 @@ from statemachine.image import MetadataImage
 
 
 class WatchedNode(KnownLog, Protocol):
-    """What watching needs to know of a replica."""
+    """The part of a replica that watching needs."""
 
     @property
     def image(self) -> MetadataImage:
@@ -32,7 +32,7 @@ class WatchedNode(KnownLog, Protocol):
 
 
 class WatchCursor:
-    """One watcher of one replica. Everything below ``offset`` was handed to it."""
+    """One watcher of one replica. Everything below ``offset`` was delivered to it."""
 
     def __init__(self, node: WatchedNode) -> None:
         self._node = node
@@ -41,18 +41,18 @@ class WatchCursor:
         self.epoch = -1
 
     def begin(self) -> Iterator[metadata_pb2.WatchResponse]:
-        """The whole state, which is where the watcher is from now on."""
+        """Yield the whole state; it sets the watcher's position."""
         image = self._node.image
         self.offset, self.epoch = image.provenance.end_offset, image.provenance.epoch
         return state_chunks(image)
 
     def resume(self, offset: int, epoch: int) -> None:
-        """Continue at ``offset``; ``epoch`` is that of the record before it, -1 for unknown.
+        """Continue at ``offset``; ``epoch`` is that of the record before it, -1 if unknown.
 
         Raises:
-            RequestRefusedError: OFFSET_NOT_AVAILABLE or UNKNOWN_LEADER_EPOCH when this replica is
+            RequestRefusedError: OFFSET_NOT_AVAILABLE or UNKNOWN_LEADER_EPOCH if this replica is
                 behind the watcher, OFFSET_OUT_OF_RANGE with the readable range, and with the point
-                of divergence if the watcher's history is not that of this log.
+                of divergence if the watcher's history differs from this log.
         """
         divergence = self._range.check_position(offset, epoch)
         if divergence is not None:
@@ -66,16 +66,16 @@ class WatchCursor:
 
     @staticmethod
     def visible_end(node: WatchedNode) -> int:
-        """Where what watchers may see ends now: what is committed and applied."""
+        """Return the exclusive end of the committed and applied records, which watchers may see."""
         return node.image.provenance.end_offset
 
     @property
     def has_more(self) -> bool:
-        """Whether something was applied behind ``offset``."""
+        """Return whether records after ``offset`` were applied."""
         return self.visible_end(self._node) > self.offset
 
     def check_kept(self) -> None:
-        """Pass only while the log reaches back to ``offset``.
+        """Raise an error unless the log still contains ``offset``.
 
         Raises:
             RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range.
@@ -84,21 +84,21 @@ class WatchCursor:
             raise self._range.out_of_range(self.offset)
 
     def evaluate(self, changes: ChangeMessage) -> None:
-        """Pass only what follows ``offset``, or begins in the batch that it lies in.
+        """Raise an error unless the changes begin at ``offset`` or in the batch that contains it.
 
         Raises:
             RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range.
         """
         if not changes.base_offset <= self.offset < changes.end_offset:
-            # The log no longer has it and answered with what it has: never a silent gap.
+            # The log no longer has the offset and returned later batches: never a silent gap.
             raise self._range.out_of_range(self.offset)
 
     def advance(self, changes: ChangeMessage) -> None:
-        """They were handed out."""
+        """Record that the changes were delivered."""
         self.offset, self.epoch = changes.end_offset, changes.epoch
 
     def progress(self) -> metadata_pb2.WatchResponse:
-        """How far the watcher is, for when nothing changes."""
+        """Return the watcher's position, to be sent without changes."""
         response = metadata_pb2.WatchResponse()
         response.progress.offset = self.offset
         response.progress.epoch = self.epoch

@@ -1,14 +1,14 @@
 """The write path from the wire to the controller: one command, or many over one stream.
 
-A stream's constant facts (client, reason) come once, in its hello. After that each message carries
-any number of commands of any number of producers, and the answers that fall due within one
-turn of the event loop leave as one message.
+The hello of a stream has its constant values (client, reason). Each later message carries any
+number of commands of any number of producers. Answers that are ready within one turn of the
+event loop leave as one message.
 
 Invariants:
     1. Every command that was read is answered exactly once, unless the stream is gone. A stopping
        node still sends the answers that are ready; the other outcomes are unknown to the client.
-    2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are being evaluated. Further ones
-       are refused with QUEUE_FULL without evaluation. About as many answers wait to be read.
+    2. At most ``COMMANDS_PER_STREAM_MAX`` commands of a stream are evaluated at a time. Further
+       ones are refused with QUEUE_FULL without evaluation. About as many answers wait to be read.
 
 See: ADR 10 and 42; docs/reference/client-protocol.md (Writing).
 """
@@ -50,10 +50,10 @@ _REDIRECTING = frozenset(
 async def write_once(
     node: ServedNode, request: metadata_pb2.WriteRequest, context: Context
 ) -> metadata_pb2.WriteResponse:
-    """Evaluate one command and answer when it is committed and applied.
+    """Evaluate one command and answer once it is committed and applied.
 
     Raises:
-        CommandError: The command was refused, or its outcome is not known (OUTCOME_UNKNOWN).
+        CommandError: The command was refused, or its outcome is unknown (OUTCOME_UNKNOWN).
     """
     _check_size(request.command)
     command = to_command(request.command)
@@ -133,11 +133,11 @@ class WriteSession(
         self._reason = ""
 
     def _open(self, first: metadata_pb2.WriteStreamRequest) -> None:
-        """Greet the client.
+        """Answer the hello.
 
         Raises:
-            CommandError: NOT_CONTROLLER when this node takes no commands, INVALID_REQUEST without
-                a hello.
+            CommandError: NOT_CONTROLLER if this node does not accept commands, INVALID_REQUEST
+                without a hello.
         """
         self._greet(first)
         self._submit(first)
@@ -152,7 +152,7 @@ class WriteSession(
         if message.HasField("hello"):
             raise CommandError(ErrorCode.INVALID_REQUEST, "a second hello")
         self._submit(message)
-        # Before the next read is begun: a lone write would wait for that.
+        # Before the next read begins, because a single write would wait for that read.
         self._node.evaluate_submitted()
 
     def _greet(self, first: metadata_pb2.WriteStreamRequest) -> None:

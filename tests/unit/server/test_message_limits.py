@@ -104,7 +104,7 @@ def test_an_answer_too_large_for_a_client_is_a_judgement_of_the_server(
             node.commit(encode_record(TopicRecord(f"topic-{n}", bytes([n]) * 16)))
         async with Client([address], timeout_seconds=30) as client:
             assert len((await client.list_topics(limit=1)).topics) == 1
-            with pytest.raises(ClientError, match="ask for less at a time") as refused:
+            with pytest.raises(ClientError, match="request less at a time") as refused:
                 await client.list_topics()
         assert "the answer of ListTopics has " in str(refused.value)
         assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
@@ -124,7 +124,7 @@ def test_configurations_beyond_a_message_are_refused_and_fewer_are_served(
         for name in names:
             node.commit(encode_record(ConfigRecord(int(METRICS), name, "metrics", value)))
         async with Client([address], timeout_seconds=30) as client:
-            with pytest.raises(ClientError, match="ask for fewer at a time") as refused:
+            with pytest.raises(ClientError, match="request fewer at a time") as refused:
                 await client.describe_configs([(METRICS, name) for name in names])
             assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
             answer = await client.describe_configs([(METRICS, name) for name in names[:7]])
@@ -159,19 +159,19 @@ def test_a_batch_larger_than_a_message_ends_a_watch_and_a_fetch_by_name(shares_p
             node.commit(encode_record(ConfigRecord(int(METRICS), "s", "metrics", value)))
             node.commit(encode_record(TopicRecord("behind", b"2" * 16)))
             seen: list[int] = []
-            with pytest.raises(ClientError, match="go on from offset") as refused:
+            with pytest.raises(ClientError, match="continue from offset") as refused:
                 await asyncio.wait_for(follow(watch, seen), 30)
             assert seen == [at + 1, at + 2]
             assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
             assert f"the batch [{at + 2}, {at + 3}) " in str(refused.value)
             consumer = client.consumer()
             consumer.seek(at + 2)
-            with pytest.raises(ClientError, match="go on from offset") as refused:
+            with pytest.raises(ClientError, match="continue from offset") as refused:
                 await consumer.poll()
             assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
             consumer.seek(at + 3)
             assert [record.offset for record in await consumer.poll()] == [at + 3]
-            with pytest.raises(ClientError, match="go on from offset") as refused:
+            with pytest.raises(ClientError, match="continue from offset") as refused:
                 await asyncio.wait_for(follow(client.watch(), []), 30)
             assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
 

@@ -120,7 +120,7 @@ def test_linearizable_reads_wait_for_a_position_and_then_for_the_image(asked):
     ("level", "words"),
     [
         (LINEARIZABLE, "no leader confirmed the read"),
-        (at_least(7), "has applied offset 1, and in .* s did not get to 7"),
+        (at_least(7), "has applied offset 1, and did not reach 7 within .* s"),
     ],
 )
 def test_a_read_that_cannot_be_served_fails_with_its_reason_before_the_deadline(level, words):

@@ -184,7 +184,7 @@ def test_a_wait_in_vain_ends_in_time_with_its_reason() -> None:
         await stream.write(message(LINEARIZABLE, at_least(node.log.end + 9), max_wait_ms=30))
         found = await answers(stream, 2)
         assert codes(found) == {1: "REQUEST_TIMED_OUT", 2: "OFFSET_NOT_AVAILABLE"}
-        assert "no leader confirmed the read in 0.03 s" in found[1].message
+        assert "no leader confirmed the read within 0.03 s" in found[1].message
         await node.has_waits(0)
         # What comes too late changes nothing.
         node.reads.pop()(node.log.end)
