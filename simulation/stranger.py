@@ -6,8 +6,8 @@ requests are marked as unproven, as the transport marks them (ADR 52).
 
 It avoids three attacks, because plain mode promises nothing against them
 (docs/reference/protocol.md, "Trust"; ADR 44). What it acknowledges in a voter's name is committed
-already. It does not lead a replica whose vote it got. It asks no observer for a vote in a voter's
-name or under the observer's own id.
+already. It does not lead a replica whose vote it got. It asks an observer for a vote in a
+member's name only, and at most one epoch beyond all voters.
 """
 
 from __future__ import annotations
@@ -79,9 +79,11 @@ class Stranger:
         author = rng.choice((self._key, *others))
         if replica.node.voted_id == STRANGER:
             author = rng.choice(others) if others else victim.key
-        elif not replica.node.is_voter:
-            author = self._key
         epoch = self._epoch(replica.node.epoch)
+        candidate = author
+        if not replica.node.is_voter:
+            author = self._key
+            epoch = min(epoch, self._latest_epoch() + 1)
         end = replica.node.log_end
         last = rng.choice(
             (
@@ -92,12 +94,13 @@ class Stranger:
             )
         )
         voter = rng.choice((victim.key, ReplicaKey(NO_NODE)))
-        called = voter if replica.node.is_voter else ReplicaKey(NO_NODE)
+        is_hidden = candidate == self._key and not replica.node.is_voter
+        called = ReplicaKey(NO_NODE) if is_hidden else voter
         cluster_id, number = self._cluster.cluster_id, rng.getrandbits(40)
         request: Request = rng.choice(
             (
-                VoteRequest(number, cluster_id, author, called, epoch, last, pre_vote=False),
-                VoteRequest(number, cluster_id, author, called, epoch, last, pre_vote=True),
+                VoteRequest(number, cluster_id, candidate, called, epoch, last, pre_vote=False),
+                VoteRequest(number, cluster_id, candidate, called, epoch, last, pre_vote=True),
                 BeginQuorumEpochRequest(number, cluster_id, voter, author, epoch, _ENDPOINTS),
                 EndQuorumEpochRequest(
                     number,
@@ -187,6 +190,11 @@ class Stranger:
     def _epoch(self, epoch: int) -> int:
         near = (epoch - 1, epoch, epoch, epoch + 1, epoch + 1, epoch + 2)
         return self._rng.choice((*near, _EPOCH_LAST - 1, _EPOCH_LAST, _EPOCH_LAST + 1))
+
+    def _latest_epoch(self) -> int:
+        """The latest epoch that a voter is in."""
+        nodes = [each.replica.node for each in self._members.values() if each.replica is not None]
+        return max((node.epoch for node in nodes if node.is_voter), default=0)
 
     def receive(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Receive a message to node ``to``, or the answer to a forged request."""

@@ -23,9 +23,15 @@ _CALM = FaultPlan(
 class QuietCluster(Population):
     """All voters run from the beginning. Standing invariants watch every step."""
 
-    def __init__(self, seed: int, settings: Settings, voters: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        seed: int,
+        settings: Settings,
+        voters: tuple[int, ...],
+        observers: tuple[int, ...] = (0,),
+    ) -> None:
         root = SeededRandom(seed)
-        super().__init__(root, Trace(is_kept=False), Options(voters=voters, observers=(0,)))
+        super().__init__(root, Trace(is_kept=False), Options(voters=voters, observers=observers))
         self.plan = _CALM
         self.settings = settings
         self.run_observer.config = settings.quorum

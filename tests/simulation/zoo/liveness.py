@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.replica.replica import Replica
 from quorum.core.contract.reasons import Rejection, VoteRejection
 from quorum.core.election import voting
-from quorum.core.leadership import leadership_term
+from quorum.core.leadership import epoch_catch_up, leadership_term
 from quorum.core.membership import voter_changes
 from quorum.core.messages.fetch_messages import ReceivedFetchRequest
 from quorum.core.messages.vote_messages import VoteRequest
@@ -17,6 +17,7 @@ from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Follower
 from simulation.options import Options
+from tests.simulation.experiments.cut_off import CUT_OFF
 from tests.simulation.zoo.bug import Bug, Patch
 from tests.simulation.zoo.rejections import without
 
@@ -87,6 +88,11 @@ def leader_does_not_count_its_followers(patch: Patch) -> None:
         patch.setattr(module, "note_contact", lambda core, leader, progress: None)
 
 
+def stranded_observer_is_left_alone(patch: Patch) -> None:
+    """A leader does nothing for an observer whose epoch is later than its own."""
+    patch.setattr(epoch_catch_up, "poll", lambda core, leader: None)
+
+
 BUGS = (
     Bug(
         "leader-without-replay",
@@ -143,5 +149,12 @@ BUGS = (
         leader_does_not_count_its_followers,
         ("stable-leader", "liveness"),
         "Raft dissertation 6.2, of a leader that is heard",
+    ),
+    Bug(
+        "stranded-observer-is-left-alone",
+        stranded_observer_is_left_alone,
+        ("liveness",),
+        "found from outside: an observer in a later epoch stays out until the next election",
+        experiment=CUT_OFF,
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from quorate.controller.controller import Controller
 from quorum.core.contract.output import ReadConfirmed
@@ -76,13 +75,15 @@ def any_fetch_confirms_reads(patch: Patch) -> None:
 def round_of_an_earlier_epoch_counts(patch: Patch) -> None:
     """Read rounds go by their numbers alone: an echo of what an earlier leader began counts."""
     fetch_from = fetching._fetch_from
+    heard: dict[int, tuple[CoreState, ReadRound]] = {}
+    # Each core is kept beside its round, so that no other gets the same id meanwhile.
 
-    def fetch_with_old_round(core: Any, peer: NodeId) -> None:
+    def fetch_with_old_round(core: CoreState, peer: NodeId) -> None:
         role = core.role
         if isinstance(role, Follower):
             if role.read_round == NO_ROUND:
-                role.read_round = getattr(core, "heard_of_last", NO_ROUND)
-            core.heard_of_last = role.read_round
+                _, role.read_round = heard.get(id(core), (core, NO_ROUND))
+            heard[id(core)] = core, role.read_round
         fetch_from(core, peer)
 
     def note_number(
