@@ -1,4 +1,4 @@
-"""Questions to the trail say as of which offset they are answered. Spark itself is stood in for."""
+"""Audit queries report the offset of their answers. Spark itself is replaced by a fake."""
 
 from __future__ import annotations
 

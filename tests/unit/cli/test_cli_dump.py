@@ -150,7 +150,7 @@ def test_a_first_offset_that_is_not_the_segments_is_found(tmp_path: Path) -> Non
     path = segment(tmp_path)
     with pytest.raises(CorruptBatchError, match="base offset 0 where 7 follows"):
         list(read_batches(path.rename(tmp_path / f"{7:020d}.log")))
-    # Whatever else a copy is called says nothing.
+    # Any other name of a copy has no meaning.
     assert len(list(read_batches(segment(tmp_path).rename(tmp_path / "copy.log")))) == 3
 
 
@@ -260,7 +260,7 @@ def test_a_damaged_checkpoint_is_reported(
 def test_lines_of_several_files_name_their_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Goal: jsonl tells what json and yaml tell. Method: two files whose offsets are the same."""
+    """Goal: jsonl has the content of json and yaml. Method: two files with the same offsets."""
     other = tmp_path / "other"
     other.mkdir()
     files = [segment(tmp_path), segment(other)]
@@ -272,7 +272,7 @@ def test_lines_of_several_files_name_their_file(
 def test_a_directory_of_ours_is_not_read_a_second_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside a high watermark nothing is said of epochs; without one the same log is warned of."""
+    """With a high watermark there is no warning about epochs; without one there is."""
     segment(tmp_path)
     assert "without a leader change" in dumped(capsys, str(tmp_path))[2]
 

@@ -1,4 +1,4 @@
-"""What a process does that is told to stop while it loads its packages."""
+"""A process that gets a stop signal while it loads its packages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_server_that_is_stopped_while_it_loads_ends_cleanly(module: str, numbe
 
 
 def test_a_closed_output_does_not_change_the_exit_code() -> None:
-    """Goal: the exit code is the same. Method: a pipe whose reader is gone, and none at all."""
+    """Goal: the exit code is the same. Method: a pipe without a reader, and a closed output."""
     stop = call("click", (signal.SIGTERM,), "server")
     reader, writer = os.pipe()
     os.close(reader)

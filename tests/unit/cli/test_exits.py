@@ -1,4 +1,4 @@
-"""Errors become the documented exit codes, and one line that says what to do."""
+"""Errors become the documented exit codes, and one line with the remedy."""
 
 from __future__ import annotations
 

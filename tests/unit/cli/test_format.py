@@ -96,7 +96,7 @@ def test_levels_are_written_in_the_cluster_codec(
 def test_under_kafkas_codec_an_older_kafka_reads_the_files_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Goal: the default level locks nobody out unsaid. Method: both defaults, and one asked for."""
+    """Goal: a level that excludes older nodes is reported. Method: both defaults, and an option."""
     kafka = ("--standalone", "--set", "cluster.record_codec=kafka", "-o", "json")
     asked = ("--feature", "metadata.version=33")
     levels, messages = [], []

@@ -1,4 +1,4 @@
-"""The repair of a quorum whose epochs are used up: what it shows, changes and refuses."""
+"""The repair of a quorum that has reached the last epoch: its output, changes and refusals."""
 
 from __future__ import annotations
 

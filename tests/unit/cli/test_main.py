@@ -78,7 +78,7 @@ def test_only_cluster_commands_take_cluster_options() -> None:
 def test_a_cluster_option_on_a_local_command_is_refused_or_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The environment may name a cluster all the time: nothing is said of it."""
+    """The environment may always name a cluster: there is no warning about it."""
     assert run(capsys, "random-uuid", "--timeout", "1")[0] == 2
     status, _, err = run(capsys, "--timeout", "1", "--bootstrap", "n1:1", "random-uuid")
     assert status == 0
@@ -111,7 +111,7 @@ _SHARED = [
 def test_a_written_option_wins_over_the_environment(
     monkeypatch: pytest.MonkeyPatch, option: str, text: str, value: object, *, is_at_root: bool
 ) -> None:
-    """Goal: nobody talks to a cluster other than the one named. Method: name it twice."""
+    """Goal: no command reaches another cluster than the named one. Method: name it twice."""
     seen: list[Session] = []
 
     @click.command(cls=SessionCommand)

@@ -1,4 +1,4 @@
-"""``quorum may-stop``: one exit code for yes, one for no, others for "nobody could tell"."""
+"""``quorum may-stop``: one exit code for yes, one for no, others for an unknown answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def described(*silent_ms: int, check_quorum_ms: int = 3_000, **fields: Any) -> A
 
 
 class Cluster:
-    """The leader's answers over time: whoever is alive fetches every half second."""
+    """The leader's answers over time: every live node fetches every half second."""
 
     def __init__(self, answer: Any, dead: tuple[int, ...] = (), revived_s: float = 1e9) -> None:
         self.answer, self.dead, self.revived_s = answer, dead, revived_s

@@ -70,7 +70,7 @@ def test_majorities(count: int, majority: int, tolerated: int) -> None:
 
 
 def test_margin_and_next_failure_agree_with_counting() -> None:
-    """Every mixture of up to six voters: who may fail next is found by letting it fail."""
+    """Every mixture of up to six voters: a trial failure shows which voter may fail next."""
     kinds = (level, silent, lagging, silent_replicas)
     for count in range(1, 6):
         for mixture in itertools.product(kinds, repeat=count - 1):

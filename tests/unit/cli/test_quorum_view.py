@@ -91,7 +91,7 @@ def test_the_leader_comes_first_then_voters_then_observers() -> None:
 
 
 def test_every_observer_is_shown_with_its_way() -> None:
-    """Relay 9 serves 20, which serves 21; the leader hears of both from 9 alone."""
+    """Relay 9 serves 20, which serves 21; the leader knows both from 9 alone."""
     answer = quorum(replica(2, 100))
     answer.is_leader = True
     answer.observers[0].subtree_members = 2
@@ -183,7 +183,7 @@ def test_what_is_known_of_differing_logs_is_shown() -> None:
 def test_a_pending_change_and_removed_voters_are_shown(
     output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After an unknown outcome these two tell what became of the change."""
+    """After an unknown outcome these two fields show the result of the change."""
     answer = quorum(replica(1, 90), replica(2, 90))
     assert status_fields(answer)["pending_change"] is None
     assert status_fields(answer)["removed_voters"] == []

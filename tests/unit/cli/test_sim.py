@@ -1,4 +1,4 @@
-"""``quorate sim``: what it prints, and how it ends when a seed fails."""
+"""``quorate sim``: its output, and its exit when a seed fails."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Watcher:
 
 sys.meta_path.insert(0, Watcher())
 """
-"""Says what gRPC will find in the environment at the moment somebody imports it."""
+"""Prints the environment that gRPC finds when a program imports it."""
 
 
 async def run(program: str) -> str:

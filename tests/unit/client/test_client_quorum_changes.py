@@ -1,4 +1,4 @@
-"""Changes of the quorum over changes of leader: done once, and unknown only if nobody can tell."""
+"""Quorum changes across leader changes: applied once, and unknown only if no node can tell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACE = common_pb2.Endpoint(name="CONTROLLER", host="localhost", port=9093)
 IN_VAIN_SECONDS = 1.5
 DONE = Outcome(ErrorCode.NONE, "", 77)
 UNKNOWN = Outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER, "leads no longer; may still commit", 70)
-"""An offset with an error: the record was written, and nobody knows what becomes of it."""
+"""An offset with an error: the record was written, and its outcome is unknown."""
 Scenario = Callable[[SharedLog, list[FakeNode], Client], Awaitable[None]]
 
 
@@ -69,7 +69,7 @@ class Voters:
 
 
 def test_a_change_waits_for_a_leader() -> None:
-    """Method: nobody leads when it is asked for; node 2 is elected once that was said."""
+    """Method: there is no leader at the first request; node 2 is elected after that answer."""
 
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         adding = asyncio.create_task(client.add_voter(4, DISK, [PLACE]))

@@ -1,4 +1,4 @@
-"""The client and a real controller, while somebody else uses its producers."""
+"""The client and a production controller, while a stranger uses the client's producers."""
 
 from __future__ import annotations
 

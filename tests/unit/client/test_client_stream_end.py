@@ -1,4 +1,4 @@
-"""The end of a write stream whose node keeps it open: cut, and nothing left with gRPC."""
+"""The end of a write stream that its node keeps open: cancelled, with nothing left in gRPC."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class HungCall:
 
 
 def test_a_stream_that_was_cut_is_over_when_grpc_has_its_status(monkeypatch):
-    """gRPC's core may hand over the end of the read before the status of the call."""
+    """gRPC's core may deliver the end of the read before the status of the call."""
     monkeypatch.setattr(stream, "END_SECONDS_MAX", 0.1)
 
     async def scenario():

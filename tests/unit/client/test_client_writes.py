@@ -326,8 +326,8 @@ def test_closing_leaves_nothing_behind_in_its_event_loop():
 
 
 def test_a_pause_that_outlives_its_client_begins_nothing(monkeypatch):
-    """Goal: a closed client is at rest. Method: it is closed in the pause after a refusal, and
-    the loop goes on until the pause is over.
+    """Goal: a closed client does nothing. Method: close it in the pause after a refusal, and run
+    the loop until the pause is over.
     """
     searches = []
     refusal = Writer._on_init_refused

@@ -99,7 +99,7 @@ def test_a_new_leader_makes_the_position_be_validated_and_nothing_is_lost():
 
 
 def test_an_epoch_without_a_leader_does_not_block_a_consumer():
-    """A candidate raised it and died; the leader of the epoch before goes on."""
+    """A candidate raised the epoch and died; the leader of the earlier epoch continues."""
 
     async def scenario():
         log, nodes = cluster(1)
@@ -116,7 +116,7 @@ def test_an_epoch_without_a_leader_does_not_block_a_consumer():
 
 
 def truncated(log, nodes) -> None:
-    """The log loses [2, 4) of epoch 1 and goes on in epoch 2."""
+    """The log loses [2, 4) of epoch 1 and continues in epoch 2."""
     log.truncate(2)
     new_epoch(log, nodes, "x", "y", "z")
 
@@ -255,8 +255,8 @@ def test_below_the_log_start_the_policy_decides():
 
 
 def test_what_was_trimmed_away_was_not_cut():
-    """Goal: no false alarm. Method: a new leader whose log begins above what was read, in its own
-    epoch; nothing of what was read is there to be compared."""
+    """Goal: no false alarm. Method: a new leader whose log begins above the read position, in its
+    own epoch; none of the read records is there for a comparison."""
 
     async def scenario():
         log, nodes = cluster(1)

@@ -9,7 +9,7 @@ from tests.support.controller_bench import Bench
 
 
 def test_a_level_that_a_voter_does_not_support_is_refused():
-    """What the voters support is what the log's leader says at the moment of evaluating."""
+    """The supported levels of the voters are those that the leader knows at evaluation."""
     bench = Bench()
     able = (VersionRange("metadata.version", 7, 33),)
     upgrade = UpdateFeatures((FeatureUpdate("metadata.version", 33),))

@@ -52,7 +52,7 @@ def test_reads_fail_when_too_many_wait():
 
 
 def test_reads_outlive_a_leadership_and_are_asked_for_elsewhere():
-    """Goal: a deposed leader forwards what it had not asked yet; what it had asked, the core ends.
+    """Goal: a deposed leader forwards reads that it had not requested; the core ends the others.
 
     Method: one read in a round, one not yet; depose; flush.
     """

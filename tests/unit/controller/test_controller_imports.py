@@ -1,4 +1,4 @@
-"""A controller during an import: nobody else writes, nobody is fenced, also after fail-over."""
+"""A controller during an import: no other writes, no fenced brokers, also after fail-over."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_a_quiet_heartbeat_is_answered_without_a_round_trip():
 
 
 def test_all_states_of_a_broker_come_from_the_log():
-    """Register, unfence, shut down, come back: one epoch per life, rising, and no waiting."""
+    """Register, unfence, shut down, return: a higher epoch per incarnation, without waits."""
     bench = Bench()
     incarnation = RegisterBroker(
         2,

@@ -1,4 +1,4 @@
-"""Whose a producer and its numbers are, and in which order its commands are evaluated (ADR 42)."""
+"""The owner of a producer and its numbers, and the evaluation order of commands (ADR 42)."""
 
 from __future__ import annotations
 

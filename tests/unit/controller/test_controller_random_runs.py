@@ -1,6 +1,6 @@
-"""Random schedules of commands, commits, elections and losses, against what the log says.
+"""Random schedules of commands, commits, elections and losses, compared with the log.
 
-Every command writes a value of its own, so that the log tells exactly what was applied.
+Every command writes a value of its own, so that the log shows exactly which were applied.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Writer:
 
 
 class Run:
-    """One schedule, its reference replica and what it has seen."""
+    """One schedule, its reference replica and its observations."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -155,7 +155,7 @@ class Run:
             assert image.provenance.end_offset == bench.log.high_watermark
 
     def written(self) -> list[int]:
-        """Numbers of the commands whose value stands in the committed log, in order."""
+        """Return the numbers of the commands whose value is in the committed log, in order."""
         data = b"".join(
             batch
             for _, end, batch in self.bench.log.batches

@@ -1,4 +1,4 @@
-"""Numbers that a leader has evaluated without taking them: told apart, bounded, forgotten."""
+"""Sequence numbers evaluated but not used: distinguished, bounded, forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A corrupt epoch in a directory without a log digest is told by what else names the epochs."""
+"""A corrupt epoch in a directory without a log digest is found from other files."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_log_digest_needs_no_further_evidence() -> None:
 def test_the_last_batch_of_a_real_controller(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Dumps and exports warn with the position, an import is refused; intact, none says a word."""
+    """Dumps and exports warn with the position, an import is refused; none warns if intact."""
     source = whole_sample(tmp_path)
     dump = ["log", "dump", "--no-records", "-o", "jsonl", str(source)]
     assert main(dump) == 0

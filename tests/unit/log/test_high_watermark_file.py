@@ -1,4 +1,4 @@
-"""The durable mark is kept twice: what one file may lose, and when nothing is known any more."""
+"""The durable mark is stored twice: one file may be lost; without both the mark is unknown."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_a_corrupt_header_cannot_raise_the_vote_floor(field, bit):
 
 
 def test_a_wrong_epoch_file_cannot_lower_the_vote_floor():
-    """Nothing protects the epoch file; ``quorum-state`` says how far this replica has got."""
+    """Nothing protects the epoch file; ``quorum-state`` has the highest epoch of the replica."""
     bench = LogBench(segment_bytes=600, index_interval_bytes=150)
     for epoch in (1, 2, 3, 4):
         for _ in range(5):
@@ -168,7 +168,7 @@ def test_a_log_start_without_a_checkpoint_sets_the_whole_log_aside():
 
 
 def without_start(*snapshots):
-    """A log of five segments from offset 5 on, whose ``log-start`` has rotted."""
+    """A log of five segments from offset 5 on, with a corrupt ``log-start``."""
     bench = LogBench(segment_bytes=600, index_interval_bytes=150)
     for epoch in (1, 2, 3, 4):
         for _ in range(5):

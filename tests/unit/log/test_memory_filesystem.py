@@ -1,4 +1,4 @@
-"""The simulated disk loses exactly what was not synced, and misbehaves exactly as told."""
+"""The simulated disk loses exactly the unsynced data, and fails exactly as configured."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""``quorum-state`` with what a disk remembers of bootstrap its quorum, and of being
-disqualified.
-"""
+"""``quorum-state`` with the bootstrap state of its quorum, and with a disqualification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a log whose file rots while it is open: records or an error, never nothing."""
+"""Reads of a log whose file becomes corrupt while it is open: records or an error."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_announced_epochs_must_be_those_in_the_batches(bench):
     data = make_batch(1, 1, [b"b"]) + make_batch(2, 4, [b"c"])
     with pytest.raises(QuorumUsageError, match="announces"):
         bench.log.append(data, base_offset=1, end_offset=3, epochs=[EpochStart(4, 1)])
-    # The first entry may name the epoch that goes on (core/received_records: ReceivedRecords).
+    # The first entry may name the epoch that continues (see ReceivedRecords).
     epoch_starts = [EpochStart(1, 1), EpochStart(4, 2)]
     bench.log.append(data, base_offset=1, end_offset=3, epochs=epoch_starts)
     assert bench.log.epochs == (EpochStart(1, 0), EpochStart(4, 2))

@@ -1,4 +1,4 @@
-"""Small files: what they say survives crashes, and damage in them is noticed."""
+"""Small files: their content survives crashes, and damage in them is detected."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_an_identity_without_a_node_is_not_written(fs, identity, reason):
 
 
 def test_every_flipped_bit_of_the_identity_is_noticed(fs):
-    """By servers and by tools; except in the empty comment line, which says nothing."""
+    """By servers and by tools; except in the empty comment line, which has no meaning."""
     write_identity(fs, HOME, MetaProperties("alpha", 3, DISK))
     path = HOME / "meta.properties"
     whole = fs.read_bytes(path)

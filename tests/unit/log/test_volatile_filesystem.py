@@ -105,7 +105,7 @@ def test_a_killed_process_leaves_what_it_synced(tmp_path):
 
 @pytest.mark.parametrize(("kind", "kept"), [("VolatileFileSystem", 3), ("NoSyncFileSystem", 0)])
 def test_a_killed_node_keeps_its_flushed_log_and_only_that(tmp_path, kind, kept):
-    """The same kill finds out a build without fsync: what it acknowledged is gone."""
+    """The same kill exposes a build without fsync: its acknowledged data is lost."""
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"

@@ -1,4 +1,4 @@
-"""A directory on disk whose every step is noted, and a clock that stands still."""
+"""A directory on a disk that records every step, and a clock that does not move."""
 
 from __future__ import annotations
 

@@ -227,6 +227,6 @@ def test_a_checkpoint_under_another_name_is_refused(directory: Path) -> None:
 
 
 def test_a_header_without_its_position_is_read() -> None:
-    """Kafka's checkpoints and those of earlier releases say nothing."""
+    """Kafka's checkpoints and those of earlier releases have no position."""
     whole = header() + data(1) + footer(2)
     assert CheckpointReader(whole, snapshot_id=SnapshotId(7, 3)).verify().head.end is None

@@ -1,4 +1,4 @@
-"""A checkpoint that is downloaded to a nearly full disk: what it leaves, and that it is enough."""
+"""A checkpoint download to a nearly full disk leaves enough space to install it."""
 
 from __future__ import annotations
 

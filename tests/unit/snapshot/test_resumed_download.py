@@ -1,4 +1,4 @@
-"""A download goes on where an earlier process run left it; all that is kept was verified."""
+"""A download resumes where an earlier process run left it; all kept bytes were verified."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_it_goes_on_behind_the_last_whole_batch(site: Site, *, graceful: bool) -
 
 
 def test_a_complete_file_lacks_its_footer_only(site: Site) -> None:
-    """The process ended between the last chunk and the freeze: a leader is heard all the same."""
+    """The process ended between the last chunk and the seal: a leader is contacted anyway."""
     site.store.begin_download(ID)
     site.fill(0, len(WHOLE))
     body = len(WHOLE) - len(BATCHES[-1])

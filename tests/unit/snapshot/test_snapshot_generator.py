@@ -93,7 +93,7 @@ def test_run_writes_and_measures(generator: CheckpointGenerator, directory: Path
 
 
 def test_one_at_a_time_in_a_worker(generator: CheckpointGenerator, directory: Path) -> None:
-    """Method: hold the dump in the worker, and see that the caller goes on meanwhile."""
+    """Method: block the dump in the worker; the caller continues meanwhile."""
     reached, go_on = threading.Event(), threading.Event()
 
     def values():
