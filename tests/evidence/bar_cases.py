@@ -1,7 +1,7 @@
-"""For every bar of the evidence a made-up result that just keeps it, and one that misses it.
+"""For every bar of the evidence an invented result that just passes, and one that fails.
 
-Whoever adds a lane, or a condition to a function below ``evaluates``, adds the case that needs it:
-``test_bars.py`` fails without. Cases stand in the modules beside this one.
+A new lane, or a new condition in a function below ``evaluates``, needs a case of its own;
+``test_bars.py`` fails without it. The cases are in the modules beside this one.
 """
 
 from __future__ import annotations

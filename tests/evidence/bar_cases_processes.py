@@ -110,7 +110,7 @@ def _calm(elections: int, writes: int) -> Passes:
 
 
 def _quiet(after: LeadershipTerm) -> Passes:
-    """Whether nodes with these metrics count as calm, before it all were zero."""
+    """Return whether nodes with these metrics count as undisturbed; before, all were zero."""
     before = {1: LeadershipTerm(4, 2, 1), 2: LeadershipTerm(4, 0, 1)}
     return lambda: not elections_between(before, {1: before[1], 2: after})
 

@@ -21,11 +21,11 @@ OUTPUT_CHARACTERS = 2_000
 
 
 def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
-    """Run it in this folder, the root of the checkout; the second value ends what it printed.
+    """Run it in this folder, the root of the checkout; return its entry and the end of its output.
 
-    A command that fails is recorded as failed, with whatever figures it left. One that says it
-    passed and left none is recorded as failed, too: it proves nothing. So is one of which no test
-    passed, as when all were skipped.
+    A command that fails is recorded as failed, with the figures it wrote. One that passes without
+    figures is recorded as failed, too: it proves nothing. So is one without a passed test, as when
+    all were skipped.
     """
     commit = commit_of_checkout()
     began = time.perf_counter()

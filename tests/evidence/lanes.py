@@ -30,7 +30,7 @@ class Figures(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One claim and how to repeat it. ``FILE`` in an argument stands for where figures go."""
+    """One claim and how to repeat it. ``FILE`` in an argument is the path for the figures."""
 
     name: str
     shows: str

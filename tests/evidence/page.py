@@ -34,7 +34,7 @@ TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
 
 
 def render(entries: Mapping[str, Entry]) -> None:
-    """Fill the pages anew; what stands between the generated parts is left alone."""
+    """Regenerate the pages; text between the generated parts is kept."""
     makers = {name: _maker(make, entries) for name, make in TABLES.items()}
     for page in PAGES:
         page.write_text(rendered(page.read_text(encoding="utf-8"), makers), encoding="utf-8")
@@ -49,4 +49,4 @@ def _maker(
 MAKERS: dict[str, Callable[[], str]] = {
     name: (lambda make=make: make(load())) for name, make in TABLES.items()
 }
-"""For the test that holds every generated part of the documents to what it is made from."""
+"""For the test that compares every generated part of the documents with its source."""

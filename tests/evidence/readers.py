@@ -25,7 +25,7 @@ def printed_json(text: str) -> dict[str, Any]:
 
 
 def json_file(path: Path) -> dict[str, Any]:
-    """What a command wrote where it was told to."""
+    """Return the figures that a command wrote to its file."""
     try:
         return _as_object(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, json.JSONDecodeError) as error:

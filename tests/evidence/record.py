@@ -29,7 +29,7 @@ class Entry:
     """Day and minute of the start, UTC."""
     seconds: float
     load_average: float
-    """Of the minute before the start: above the number of processors, times tell little."""
+    """Load of the minute before the start: above the number of processors, times mean little."""
     exit_code: int
     figures: dict[str, Any] = field(default_factory=dict)
     python: str = ""
@@ -37,7 +37,7 @@ class Entry:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the command said so itself."""
+        """Return whether the command itself reported it."""
         return self.exit_code == PASSED
 
 

@@ -14,7 +14,7 @@ Entries = Mapping[str, Entry]
 
 
 def summary(entries: Entries) -> str:
-    """Return the table; a kind without a run on record says so."""
+    """Return the table; a kind without a recorded run is marked."""
     rows = [
         ["Simulation", _simulation(entries)],
         ["Bugs put in on purpose", _zoo()],

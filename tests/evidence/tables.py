@@ -1,4 +1,4 @@
-"""The generated parts of docs/evidence.md, made from the record. What was not run says so."""
+"""The generated parts of docs/evidence.md, made from the record. Lanes without a run are marked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _of(name: str, make: Callable[[Entry], str]) -> Callable[[Entries], str]:
 
 
 def not_run(name: str) -> str:
-    """What stands where figures are missing."""
+    """Return the text for missing figures."""
     return f"Not run yet: `{BY_NAME[name].command('full')}`"
 
 

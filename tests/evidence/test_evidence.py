@@ -18,7 +18,7 @@ ENTRY = Entry("calm", "quick", "python -m x", "abc", "2026-01-02 03:04", 5.0, 0.
 
 
 def lane_of(folder: Path, program: str, figures: Figures) -> Lane:
-    """A lane whose command is a module of this folder, with this text."""
+    """Return a lane whose command is a module with this text."""
     (folder / "program.py").write_text(program)
     arguments = ("program", "FILE")
     return Lane("made-up", "", arguments, arguments, figures)

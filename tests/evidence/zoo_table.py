@@ -1,8 +1,8 @@
 """The bug zoo's part of docs/evidence.md: the published hunt, and the run of the lane behind it.
 
-There is one hunt, ``tests/simulation/zoo/found.json``: the lane publishes what it found, and this
-page as well as the tables of docs/testing.md are made from what is published. So neither can be
-renewed without the other. What was published after the run that is on record is counted.
+There is one hunt, ``tests/simulation/zoo/found.json``: the lane publishes its finds there, and this
+page as well as the tables of docs/testing.md are made from that file. So neither can be renewed
+without the other. Finds published after the recorded run are counted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _part(entry: Entry, rows: Sequence[Row]) -> str:
 
 
 def published_since(entry: Entry, rows: Sequence[Row]) -> list[str]:
-    """Names of bugs of which the published hunt says something else than the recorded run."""
+    """Return the names of bugs for which the published hunt and the recorded run differ."""
     ran = {row["name"]: (row["seed"], row["caught_by"]) for row in entry.figures.get("rows", ())}
     shown_now = {row.name: (row.seed, row.caught_by) for row in rows}
     return sorted(

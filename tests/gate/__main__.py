@@ -1,17 +1,17 @@
-"""All tests of a lane, on both processors of a small machine.
+"""Runs all tests of a lane, on both processors of a small machine.
 
 ``python -m tests.gate`` runs those of ``make test``, ``python -m tests.gate test-long`` those that
-take minutes (``lanes.py`` says which), in three ways, each pytest in a process of its own:
+take minutes (see ``lanes.py``), in three ways, each pytest in a process of its own:
 
 - Tests that only compute or talk to themselves run in three processes, those of units, those of the
   simulator and the others, at the lowest priority, so that they take the time that is left.
 - Tests with real processes mostly wait. Their files run two at a time, from one queue.
-- Tests marked ``alone`` judge latencies or deadlines. They run when the queue is empty, one after
-  the other, beside nothing but tests of the lowest priority.
+- Tests marked ``alone`` check latencies or deadlines. They run when the queue is empty, one after
+  the other, only beside tests of the lowest priority.
 
-A test belongs to the second kind by its folder, and to the first if no other takes it, so none is
-left out. The output of a process is shown when it fails; its last line, when it ends. The last
-lines say how many tests are left to other commands, and to which.
+A test belongs to the second kind by its folder, and to the first by default, so none is left out.
+The output of a process is shown when it fails; its last line, when it ends. The last lines show how
+many tests other commands run, and which commands.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ COMPUTING = (
     ("simulation", ("tests/simulation",)),
     ("others", ("tests", *(f"--ignore=tests/{each}" for each in ("unit", "simulation", *FOLDERS)))),
 )
-"""Processes for those that only compute: a name, and what pytest is told."""
+"""Processes for tests that only compute: a name, and the arguments of pytest."""
 AT_A_TIME = 2
 LOWEST_PRIORITY = 19
 SUMMARY = re.compile(r" in \d+\.\d\ds\b")
@@ -92,7 +92,7 @@ class Gate:
             OSError: A process could not be started, or its output not be shown.
         """
         files = files_with_processes(self._root, self._longest)
-        # Else nobody would hear of a thread that ends with an exception, and leaves files undone.
+        # Otherwise a thread that ends with an exception would leave files undone unnoticed.
         with futures.ThreadPoolExecutor(len(COMPUTING) + AT_A_TIME) as threads:
             computing = [threads.submit(self._compute, *each) for each in COMPUTING]
             for file in self._of_the_lane(files):
@@ -119,7 +119,7 @@ class Gate:
         return [f"{self._left[each]} left out: make {each}" for each in Lane if self._left[each]]
 
     def _of_the_lane(self, files: list[str]) -> list[str]:
-        """Those with tests of the lane; all, if one cannot be imported: its own run says why."""
+        """Return files with tests of the lane; all, if one cannot be imported: its run fails."""
         if not files:
             return []
         run = self._start("which", ["--collect-only", "-qq", *_folders_of(files)])
@@ -187,18 +187,18 @@ class Gate:
 
 
 def environment() -> dict[str, str]:
-    """This process's, but Python keeps what it compiles, as it does by default.
+    """Return this process's environment, but with Python's bytecode cache enabled.
 
-    A run starts hundreds of interpreters, and without bytecode each compiles all it imports.
+    A run starts hundreds of interpreters, and without bytecode each compiles all its imports.
     """
     return {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def files_with_processes(root: Path, longest: tuple[str, ...]) -> list[str]:
-    """Test files of ``FOLDERS`` relative to the root, the longest first.
+    """Return the test files of ``FOLDERS`` relative to the root, the longest first.
 
     Raises:
-        LookupError: One of the longest is not there any more.
+        LookupError: One of the longest does not exist any more.
     """
     found = [
         file.relative_to(root).as_posix()

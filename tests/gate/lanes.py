@@ -1,10 +1,10 @@
-"""Which command runs a test: the one place that says so.
+"""Decides which command runs a test.
 
-A test is in exactly one lane, whatever it is marked with: that of the first of ``LANE_OF_MARK``
-that it bears, on itself or on its file, and ``make test`` if it bears none.
+A test is in exactly one lane: that of the first mark of ``LANE_OF_MARK`` on the test or its file,
+and ``make test`` without such a mark.
 
-As a pytest plugin (``-p tests.gate.lanes``) it adds ``--lane``, leaves out what is in another lane,
-and says how many tests that were.
+As a pytest plugin (``-p tests.gate.lanes``) it adds ``--lane``, leaves out tests of other lanes,
+and prints how many tests those were.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_the_long_lane_runs_what_the_other_leaves_out_and_each_counts_it(tmp_pat
 
 @pytest.mark.long
 def test_python_keeps_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks for no bytecode elsewhere would wait for hundreds of compilations here."""
+    """A setting against bytecode would cause hundreds of compilations here."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     asked = "import os\ndef test(): assert 'PYTHONDONTWRITEBYTECODE' not in os.environ\n"
     assert failed(tmp_path, {"tests/unit/test_a.py": asked}) == set()

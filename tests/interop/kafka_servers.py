@@ -33,7 +33,7 @@ appender.console.layout.pattern = %p %c{1} %m%n
 
 
 class KafkaError(Exception):
-    """A program of Kafka's failed; the message ends with what it printed."""
+    """A program of Kafka's failed; the message ends with its output."""
 
 
 def jars(folder: Path) -> Path | None:

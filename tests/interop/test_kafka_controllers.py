@@ -16,9 +16,9 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 
 
 def test_a_quorum_changes_hands_and_comes_back(tmp_path: Path) -> None:
-    """Kafka forms it, we adopt, write, checkpoint, trim and release it, Kafka goes on, we read it.
+    """Kafka forms it; we adopt, write, checkpoint, trim, release; Kafka continues; we read.
 
-    Every topic with its id and partitions is there after each change of hands.
+    Every topic with its id and partitions is there after each change of software.
     """
     (tmp_path / "jars").mkdir()
     found = jars(tmp_path / "jars")
@@ -70,7 +70,7 @@ def test_a_quorum_changes_hands_and_comes_back(tmp_path: Path) -> None:
 
 
 def _settled(kafka: KafkaServers, count: int) -> dict[str, tuple[str, int]]:
-    """What the broker shows once it has heard of ``count`` topics; it lags behind controllers."""
+    """Return the broker's topics once it knows ``count`` of them; it lags behind controllers."""
     found: dict[str, tuple[str, int]] = {}
     for _ in range(20):
         found = kafka.topics()

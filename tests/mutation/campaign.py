@@ -314,7 +314,7 @@ class Campaign:
     def _be_the_mutant(
         self, mutant: Mutant, names: Iterable[str], functions: Functions, writer: int
     ) -> None:
-        """Never returns. Names each test before it runs, then says how it went."""
+        """Run the tests and never return; report each test's name before, its result after."""
         try:
             gc.disable()
             silence = os.open(os.devnull, os.O_WRONLY)
@@ -381,7 +381,7 @@ def main() -> None:
     )
     campaign = Campaign(order, Path(file), Path(recordings))
     explored = () if order.first_stage else EXPLORED
-    # Nobody reads why a mutant was killed.
+    # The reason for a mutant's kill is not used.
     plain = ("-p", "no:cacheprovider", "--no-header", "--tb=native", "--assert=plain")
     arguments = [*order.tests, *explored, *plain]
     came_to = pytest.main(arguments, plugins=[campaign])

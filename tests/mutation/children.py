@@ -1,4 +1,4 @@
-"""Processes that are mutants: what they say, and what became of one that is over."""
+"""Processes that run mutants: their output, and the result of one that has ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Child:
     output: bytes = b""
     last_contact_at: float = field(default_factory=time.perf_counter)
     cpu_seconds: float = 0.0
-    """Processor time that it had used when it was last looked at."""
+    """Processor time that it had used at the last check."""
     has_timed_out: bool = False
 
     def has_worked(self) -> bool:
@@ -55,7 +55,7 @@ def ended(running: Sequence[Child]) -> list[Child]:
             if not data:
                 over.append(child)
         elif now - child.last_contact_at > child.wall_seconds and not child.has_worked():
-            # By the clock only, which says nothing about the mutant.
+            # By the clock only, which proves nothing about the mutant.
             os.kill(child.pid, signal.SIGKILL)
             child.has_timed_out = True
             over.append(child)

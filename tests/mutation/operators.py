@@ -51,7 +51,7 @@ def drop_operand(node: libcst.BooleanOperation) -> Iterable[libcst.BaseExpressio
 
 
 def drop_call(node: libcst.Expr) -> Iterable[libcst.Pass]:
-    """Leave a call out whose result nobody uses."""
+    """Leave out a call whose result is not used."""
     if isinstance(node.value, libcst.Call):
         yield libcst.Pass()
 

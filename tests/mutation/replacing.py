@@ -1,4 +1,4 @@
-"""Puts a mutant in the place of the code of a process that has imported all of it.
+"""Replaces the code of a process that has imported all modules by that of a mutant.
 
 Functions keep their identity, so it does not matter who has imported or wrapped them.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CORE = "quorum/core"
 TESTS = ("tests/unit/core", "tests/scenario/testdata", "tests/property/test_core_wire_rules.py")
-"""The first stage: all that checks the core directly and says which rule is broken."""
+"""The first stage: all tests that check the core directly and name the broken rule."""
 EXPLORED = (
     "tests/simulation/test_explore.py::test_three_voters_two_epochs_and_one_record_to_the_end",
     "tests/simulation/test_explore.py::test_a_checkpoint_brings_the_voters_of_its_end",

@@ -11,7 +11,7 @@ FILE = Path(__file__).parent / "survivors.toml"
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A mutant by what it changes, not by a number that moves with the code around it."""
+    """A mutant, identified by its change, not by a number that depends on the code around it."""
 
     function: str
     """``module.function`` or ``module.Class.method`` below ``quorum.core``."""

@@ -27,7 +27,7 @@ MUTANT = Mutant(Path("rules.py"), "rules.grant", range(1, 2), libcst.Pass(), lib
 
 
 def behave(name: str) -> bool:
-    """Stand in for a test; whether it fails."""
+    """Replace a test; return whether it fails."""
     while name == "spins":
         pass
     if name == "waits":

@@ -125,7 +125,7 @@ def test_functions_that_others_hold_get_the_mutants_code(file: Path) -> None:
         (["a", "b"], int(signal.SIGPROF), False, ("timeout", "b")),
         (["a"], int(signal.SIGSEGV), False, ("crashed", "a")),
         (["a"], 1 << 8, False, ("crashed", "a")),
-        # The clock, or a kill from outside, says nothing about the mutant.
+        # The clock, or a kill from outside, proves nothing about the mutant.
         (["a"], int(signal.SIGKILL), True, ("unknown", "a")),
         (["a"], int(signal.SIGKILL), False, ("unknown", "a")),
         # No test was begun: the mutant could not be made.
@@ -255,7 +255,7 @@ def test_a_tenth_of_the_mutants_of_the_core_is_noticed() -> None:
 
 @pytest.mark.long
 def test_every_listed_survivor_is_a_mutant_of_the_code_as_it_is() -> None:
-    """An entry whose code was renamed excuses nothing, and its mutant counts as open again."""
+    """An entry for renamed code is stale, and its mutant counts as open again."""
     functions = {each.function for each in listed()}
     modules = {each.partition(".")[0] for each in functions}
     found = {

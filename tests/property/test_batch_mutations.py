@@ -35,7 +35,7 @@ class Reading:
     refused: list[CorruptBatchError] = field(default_factory=list)
 
     def refuse(self, error: CorruptBatchError, data: bytes) -> None:
-        """The error says what is wrong, and where in which file."""
+        """The error names the problem, the file and the position."""
         assert error.cause
         assert 0 <= error.position <= len(data)
         assert f"position {error.position}: {error.cause}" in str(error)
@@ -114,7 +114,7 @@ def assert_read_or_refused(data: bytes) -> Reading:
 
 @given(st.binary(max_size=300))
 def test_random_bytes(data: bytes) -> None:
-    """Nothing of it is taken for a batch, and only of nothing at all there is nothing to say."""
+    """No part of it is taken for a batch, and only empty input gives no error."""
     reading = read_everything(data)
     assert reading.whole == 0
     assert len(reading.refused) == (1 if data else 0)

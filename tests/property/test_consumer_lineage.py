@@ -45,7 +45,7 @@ def test_the_pathology_of_the_document(policy):
 
 
 def test_a_judgement_beyond_the_replicas_epoch_is_noticed(monkeypatch):
-    """The model can fail: a replaced leader judges an epoch that it has not heard of."""
+    """The model can fail: a deposed leader evaluates an epoch that it does not know."""
     monkeypatch.setattr("quorate.services.log_range.check_epoch_read", lambda node, epoch: None)
     todo = [("elect_untold", 1), ("append", 2), ("poll",), ("restart",), ("poll_replaced", 0)]
     follow(ResetPolicy.EARLIEST, todo[:-1])

@@ -57,7 +57,7 @@ def _unpacked(packed: bytes) -> RaftNode:
 
 @cache
 def settled(situation: str) -> tuple[bytes, int, int]:
-    """The node, packed, with nothing due any more; its clock, and a peer of it."""
+    """The pickled node without due timers, its clock, and one of its peers."""
     cluster, node_id = SITUATIONS[situation]()
     node = cluster[node_id]
     for _ in range(3):

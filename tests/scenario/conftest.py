@@ -17,7 +17,7 @@ RUN = pytest.StashKey[set[Path]]()
 
 
 class ScenarioDiffers(Exception):  # noqa: N818 - reads as the sentence it is
-    """The outputs of a scenario are not what its file says."""
+    """The outputs of a scenario differ from its file."""
 
 
 class ScenarioItem(pytest.Item):

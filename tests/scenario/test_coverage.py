@@ -33,12 +33,12 @@ def test_every_change_of_role_is_shown(shown: Coverage) -> None:
 
 
 def test_every_answer_is_shown(shown: Coverage) -> None:
-    """Goal: every error code of every request. Method: responses, paired with what was asked."""
+    """Goal: every error code of every request. Method: responses, paired with their requests."""
     assert sorted(set(shown.answers) ^ declared_answers()) == []
 
 
 def test_every_timer_is_shown(shown: Coverage) -> None:
-    """Goal: no timer that nobody has seen fire, of requests for any purpose. Method: counts."""
+    """Goal: every timer fires, also request timers of every purpose. Method: counts."""
     assert sorted(set(shown.timers) ^ {name_of(timer) for timer in all_timers()}) == []
 
 

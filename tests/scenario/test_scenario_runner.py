@@ -1,4 +1,4 @@
-"""The runner itself: what it reads, what it reports, and that it can fail."""
+"""The runner itself: its input, its reports, and that it can fail."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_command_that_makes_no_sense_names_its_place(command: str, problem: st
 def test_a_broken_core_is_caught_although_no_text_is_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Goal: the standing invariants run. Method: a leader that needs nobody to commit."""
+    """Goal: the standing invariants run. Method: a leader that commits without a majority."""
 
     def alone(core: object, leader: Leader) -> list[int]:
         return [core.log.flushed_end]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Every command and every option of the command line says what it is for."""
+"""Every command and every option of the command line has a help text."""
 
 from __future__ import annotations
 

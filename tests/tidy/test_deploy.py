@@ -1,4 +1,4 @@
-"""What is shipped for running nodes keeps what the documents say of it."""
+"""The deployment files agree with the documents."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ def shown_commands(text: str) -> Iterator[str]:
 
 
 def problem_with(shown: str) -> str:
-    """Why the command cannot be called so; empty when it can. Values are not looked at."""
-    # What stands behind two spaces explains the command.
+    """Return why the command line is invalid; empty when it is valid. Values are not checked."""
+    # Text behind two spaces explains the command.
     words = shlex.split(re.split(r"\s{2,}|\s[&|>#]", re.sub(r"\$\([^)]*\)|<[^>]*>", "X", shown))[0])
     command: click.Command = cli
     for word in words[1:]:

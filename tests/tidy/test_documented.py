@@ -25,7 +25,7 @@ def series(name: str) -> str:
 
 
 def test_every_setting_is_read_somewhere() -> None:
-    """A key that nothing looks at promises what nobody keeps."""
+    """A key that no code reads has no effect."""
     sources = "\n".join(
         path.read_text(encoding="utf-8")
         for folder in ("quorum", "snapshot", "statemachine", "metrics", "quorate")

@@ -1,4 +1,4 @@
-"""Tables, examples and the role diagram in the documents are what the code says now.
+"""Tables, examples and the role diagram in the documents match the code.
 
 After a change of record types, codes, tags, file names or messages:
 ``pytest tests/tidy/test_generated_docs.py --rewrite``, then read the diff.

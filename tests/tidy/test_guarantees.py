@@ -1,4 +1,4 @@
-"""Every promise names what backs it, and what it names exists."""
+"""Every guarantee names its tests, and they exist."""
 
 from __future__ import annotations
 

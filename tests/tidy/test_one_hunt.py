@@ -1,4 +1,4 @@
-"""The evidence and the page about testing tell of one and the same hunt for the bugs of the zoo."""
+"""The evidence and the page about testing show the same hunt for the bugs of the zoo."""
 
 from __future__ import annotations
 

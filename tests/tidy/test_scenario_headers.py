@@ -1,4 +1,4 @@
-"""Every scenario file begins by saying what it is to show."""
+"""Every scenario file begins with its goal."""
 
 from __future__ import annotations
 

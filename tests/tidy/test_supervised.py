@@ -1,7 +1,7 @@
 """Every task and thread that lives as long as its process is supervised; no other may be started.
 
-``quorum.supervisor`` starts long-lived tasks. What is listed here lives shorter or is watched by
-whoever started it; each row says how. A row without its call is stale and fails as well.
+``quorum.supervisor`` starts long-lived tasks. The tasks listed here end earlier, or their starter
+watches them; each row says how. A row without its call is stale and fails as well.
 """
 
 from __future__ import annotations

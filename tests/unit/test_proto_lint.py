@@ -139,7 +139,7 @@ def test_stubs_match_the_proto_files(tmp_path: Path) -> None:
 
 
 def strip_json_names(message: object) -> None:
-    """protoc fills them in, the runtime's copy may leave them out; they say nothing of ours."""
+    """protoc fills them in, the runtime's copy may omit them; they do not depend on our files."""
     for field in getattr(message, "field", ()):
         field.ClearField("json_name")
     for nested in getattr(message, "nested_type", ()):

@@ -82,7 +82,7 @@ def made(folder: Path, *, start: int = 0, voters: int = 1) -> KafkaDirectory:
 
 
 def trimmed(folder: Path) -> KafkaDirectory:
-    """One whose first segment begins at 10, inside which the oldest of two checkpoints ends."""
+    """Return one whose first segment begins at 10; the older of two checkpoints ends inside it."""
     kafka = made(folder, start=10, voters=3)
     for end in (12, 13):
         kafka.checkpoint(end, FeatureLevelRecord("metadata.version", 20))
@@ -365,7 +365,7 @@ def test_a_refusal_has_its_own_status(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["adopt", "release"])
 def test_a_directory_in_use_is_left_alone(tmp_path: Path, command: str) -> None:
-    """By a node of ours, or by a Java process, whose locks are of another kind."""
+    """Locked by a Quorate node, or by a Java process, which uses another kind of lock."""
     folder = trimmed(tmp_path / "n").path
     with DirectoryLock(folder):
         assert "in use by another process" in quorate(command, str(folder), "--dry-run")[1]

@@ -1,4 +1,4 @@
-"""Any metadata log becomes rows: complete, attributed, and equal to what replay says."""
+"""Any metadata log becomes rows: complete, attributed, and equal to a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged log is an error, also where it does not say how far it was committed."""
+"""A damaged log is an error, also without a stored high watermark."""
 
 from __future__ import annotations
 

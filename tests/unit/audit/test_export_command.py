@@ -1,4 +1,4 @@
-"""``quorate export`` and what ``quorate audit`` says before Spark starts."""
+"""``quorate export``, and the output of ``quorate audit`` before Spark starts."""
 
 from __future__ import annotations
 

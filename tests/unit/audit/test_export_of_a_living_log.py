@@ -58,7 +58,7 @@ def test_a_failure_without_a_change_is_reported_at_once(
 
 
 def _exported(target: Path) -> list[int]:
-    """Offset of every record exported; what follows from one or stands for one is not counted."""
+    """Return the offset of every exported record, without derived and summary rows."""
     columns = ["offset", "is_derived", "is_baseline"]
     return sorted(
         row["offset"]

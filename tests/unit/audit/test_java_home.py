@@ -1,4 +1,4 @@
-"""A usable Java is found or made; without one the error says what to install."""
+"""A usable Java is found or installed; without one the error names the package."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_stream_refuses_what_it_cannot_have(option: str) -> None:
 
 
 def test_a_damaged_log_ends_a_query_and_a_stream(tmp_path: Path) -> None:
-    """Also where no high watermark says that anything is missing."""
+    """Also where no high watermark shows that records are missing."""
     log = AuditLog(tmp_path)
     log.elect(1, voters=(1,))
     log.world(1, 20)
@@ -172,7 +172,7 @@ def test_known_epochs_give_a_stream_the_exact_divergence_offset(offset: int) -> 
 
 
 def test_a_streams_position_keeps_its_epochs_over_a_trimmed_log() -> None:
-    """The log start has moved into epoch 2, whose beginning only the position still has."""
+    """The log start is inside epoch 2; only the position knows where that epoch begins."""
     known = (EpochStart(1, 0), EpochStart(2, 11))
     log = (EpochStart(2, 20), EpochStart(3, 30), EpochStart(4, 50))
     assert epochs_below(known, log, 40) == (*known, EpochStart(3, 30))

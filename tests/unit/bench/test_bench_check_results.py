@@ -1,4 +1,4 @@
-"""The bench's own arithmetic: what it refuses, its percentiles and its ratios."""
+"""The bench's own arithmetic: refusals, percentiles and ratios."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _round(stolen: float | None, ours: float = 2.0, theirs: float = 1.0) -> Roun
 
 
 def test_ratios_are_ours_by_the_peers() -> None:
-    """Goal: nobody reads a ratio upside down. Method: half the rate at twice the latency."""
+    """Goal: a ratio cannot be misread. Method: half the rate at twice the latency."""
     found = summarise([_round(None)], "quorate")
     figures = {
         "writes": [found["quorate"]],
@@ -85,9 +85,9 @@ def test_a_ratio_compares_runs_of_one_round() -> None:
 
 
 def test_rounds_that_the_host_disturbed_do_not_count_beside_quiet_ones() -> None:
-    """Goal: what was measured never decides what counts. Method: a good and a bad disturbed one.
+    """Goal: results never decide which rounds count. Method: a good and a bad disturbed round.
 
-    Without a quiet round all count, and the row says so.
+    Without a quiet round all rounds count, and the row shows it.
     """
     quiet, good, bad = _round(0.01), _round(0.011, 1.0), _round(0.5, 8.0)
     found = summarise([good, quiet, bad], "quorate")["etcd"]

@@ -1,4 +1,4 @@
-"""A run whose fail-over took too long fails, and says by how much."""
+"""A run with a slow fail-over fails, and reports the excess."""
 
 from __future__ import annotations
 

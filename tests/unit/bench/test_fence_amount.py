@@ -1,4 +1,4 @@
-"""One event stands for all partitions of a broker (630.17), on a hundredth of the KIP's cluster."""
+"""One event covers all partitions of a broker (630.17), on a hundredth of the KIP's cluster."""
 
 from __future__ import annotations
 

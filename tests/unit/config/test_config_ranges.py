@@ -1,4 +1,4 @@
-"""Every number of the configuration has two ends; numbers that contradict each other are told."""
+"""Every numeric setting has a minimum and a maximum; contradictory settings are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = {key: each for key, each in settings().items() if each.kind in (int, f
 
 
 def problems_of(*flags: str) -> list[str]:
-    """What is said of these settings; empty when they can be run with."""
+    """Return the problems of these settings; empty when there are none."""
     try:
         load_config(flags=(*MINIMAL, *flags))
     except ConfigError as error:
@@ -108,7 +108,7 @@ def test_timings_that_just_agree() -> None:
 
 
 def test_timings_of_two_sections_that_contradict_each_other() -> None:
-    """Both are told at once, the lease and the chain of relays."""
+    """Both problems are reported at once, the lease and the chain of relays."""
     config = replace(
         VALID,
         relay=RelayConfig(enable=True),

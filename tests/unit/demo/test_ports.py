@@ -38,7 +38,7 @@ def chosen_by(process: subprocess.Popen[str]) -> set[int]:
 
 
 def test_processes_that_choose_at_once_share_no_port(tmp_path: Path) -> None:
-    """Nobody binds anything in between; without locks 120 of 200 ports would surely meet."""
+    """The ports are not bound in between; without locks 120 of 200 would certainly collide."""
     file = tmp_path / "ports"
     choosers = [chooser(file) for _ in range(3)]
     try:

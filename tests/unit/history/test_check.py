@@ -1,4 +1,4 @@
-"""Bad histories are told from good ones, by the rule that was broken."""
+"""Bad histories are refused, each with the broken rule; good ones pass."""
 
 from __future__ import annotations
 

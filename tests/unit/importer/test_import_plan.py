@@ -187,7 +187,7 @@ def test_an_untrimmed_log_is_read_from_its_beginning(tmp_path):
 
 
 def test_a_copy_goes_on_in_the_log_after_the_source_was_trimmed(tmp_path):
-    """What was copied does not matter any more, so the newer checkpoint is not copied again."""
+    """The copied part no longer matters, so the newer checkpoint is not copied again."""
     state = ImportState("any text", NO_CHECKPOINT, in_log(101))
     plan = plan_import(open_source(trimmed(tmp_path / "kafka").path), state)
     assert [step.begin for step in steps_of(plan)] == [in_log(101)]

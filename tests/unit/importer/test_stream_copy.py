@@ -1,4 +1,4 @@
-"""One copying attempt over a write stream that obeys the test: who is to blame when it ends."""
+"""One copying attempt over a write stream that the test controls: which side failed."""
 
 from __future__ import annotations
 

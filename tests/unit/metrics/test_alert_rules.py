@@ -1,7 +1,7 @@
-"""The alerts say what they are meant to: Prometheus' own engine runs them on made-up series.
+"""The alerts fire when they should: Prometheus' own engine runs them on invented series.
 
 Each rule has a case in which it fires and one in which it has ended again, in one of two clusters
-that are watched together, with observers beside the voters. The other cluster must stay quiet.
+that are monitored together, with observers beside the voters. The other cluster must not fire.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.promtool import PROMTOOL, promtool
 ROOT = Path(__file__).resolve().parents[3]
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yaml"
 BEGINS, ENDS, MINUTES = 30, 60, 180
-"""Minutes: a case's trouble lasts from the first to the second; all is looked at to the last."""
+"""Minutes: a case's problem lasts from the first to the second; checks end at the last."""
 GONE = f"1x{BEGINS - 1} stale _x{ENDS - BEGINS - 1} 1x{MINUTES - ENDS}"
 """A value that is 1, except that the process is not there while the trouble lasts."""
 
@@ -61,7 +61,7 @@ def rising(per_minute: float) -> str:
 
 
 def slow(name: str, bound: str, labels: str = "") -> dict[str, str]:
-    """A histogram whose every observation in the trouble is between ``bound`` seconds and 8."""
+    """A histogram in which all observations during the problem are between ``bound`` and 8 s."""
     return {
         f'{name}_bucket{{le="8"{labels}}}': rising(60),
         f'{name}_bucket{{le="{bound}"{labels}}}': f"0x{MINUTES}",

@@ -1,4 +1,4 @@
-"""Gauges show what their source says at the moment of the scrape."""
+"""Gauges show the value of their source at the time of the scrape."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_whoever_collects_sees_everything_noted_before() -> None:
 
 
 def test_what_is_noted_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that nobody scrapes does not gather for ever, and loses nothing either."""
+    """A node without scrapes keeps a bounded amount, and loses no observation."""
     monkeypatch.setattr(families_module, "PENDING_MAX", 3)
     registry = CollectorRegistry()
     families = Families(registry)

@@ -1,4 +1,4 @@
-"""The shortcut for records that look as ours do says exactly what the careful parser says."""
+"""The fast path for Quorate's own records gives exactly the result of the full parser."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_ids_have_their_length_and_lists_their_bound() -> None:
 
 
 def test_an_absent_message_may_be_read_as_an_empty_one() -> None:
-    """Only where the description says so: absence is refused otherwise."""
+    """Only where the description allows it: otherwise absence is refused."""
     for absent, expected in (({}, None), ({"replica": EMPTY}, Question("c", ReplicaKey(0), 3))):
         peers = table()
         peers.describe(ReplicaKey, common_pb2.ReplicaKey)

@@ -48,7 +48,7 @@ def world_image(seed, steps=120):
 
 @pytest.mark.parametrize("kafka", [False, True])
 def test_the_highest_broker_epoch_survives_its_broker(kafka):
-    """Goal: whoever loads a checkpoint and whoever replays the log hand out the same next epoch.
+    """Goal: a loaded checkpoint and a replayed log allocate the same next epoch.
 
     Method: of brokers 7, 8 and 9 the last, whose epoch is the highest, is unregistered.
     """

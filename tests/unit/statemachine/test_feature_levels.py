@@ -16,7 +16,7 @@ KAFKA_4_4_DEFAULTS = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""What kafka-storage of Kafka 4.4.0 finalises where nobody asks for anything."""
+"""The default feature levels of kafka-storage in Kafka 4.4.0."""
 
 
 @pytest.mark.parametrize("name", RELEASES)

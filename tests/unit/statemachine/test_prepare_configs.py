@@ -140,7 +140,7 @@ def test_min_isr_changes_clear_the_elr_of_what_they_concern():
 
 
 def test_every_default_is_a_value_its_key_takes():
-    """And no key of numbers takes a word, so that the check above says something."""
+    """No numeric key takes a word, so the check above can fail."""
     evaluated = 0
     for keys in CATALOG.values():
         for key in keys.values():

@@ -1,4 +1,4 @@
-"""Feature levels: ranges, who must support them, downgrades."""
+"""Feature levels: ranges, the nodes that must support them, downgrades."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_upgrade_is_one_record_and_its_level_the_answer():
 
 
 def test_every_voter_must_support_a_level():
-    """Goal: nobody acknowledges what it cannot apply. Method: newer, older and silent voters."""
+    """Goal: no voter gets records it cannot apply. Method: newer, older and silent voters."""
     new, old = (VersionRange(MV, 7, 33), VersionRange(ELR, 0, 1)), (VersionRange(MV, 7, 25),)
     assert update(cluster(), (MV, 33), voters={1: new, 2: new}).records
     error = refusal(cluster(), (MV, 33), voters={1: new, 2: old, 3: None})
@@ -73,7 +73,7 @@ def test_every_voter_must_support_a_level():
 
 
 def test_a_voter_that_is_silent_keeps_no_level_from_falling():
-    """What is not in use any more harms nobody; a level that a voter has left behind does."""
+    """An unused level does not matter; a level that a voter no longer supports does."""
     old = (VersionRange(MV, 7, 25),)
     assert update(cluster(25), (MV, 20, DOWN), voters={1: old, 2: None}).records
     too_new = (VersionRange(MV, 21, 33),)

@@ -46,7 +46,7 @@ def step(begin, end, *records, **fields):
 
 
 def at(offset, *, is_finished=False, checkpoint=-1):
-    """An image whose import has come so far."""
+    """Return an image with an import at this position."""
     position = offset if isinstance(offset, SourcePosition) else in_log(offset)
     return replayed(
         ImportStateRecord(

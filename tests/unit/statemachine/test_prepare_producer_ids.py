@@ -28,7 +28,7 @@ def init(image, name=None, pid=-1, epoch=-1, **fields):
 
 
 def run(image, name=None, pid=-1, epoch=-1):
-    """The image after the command, and the identity it handed out."""
+    """Return the image after the command, and the allocated identity."""
     prepared = init(image, name, pid, epoch)
     found = (prepared.result["producer_id"], prepared.result["producer_epoch"])
     return after(image, prepared.records), found

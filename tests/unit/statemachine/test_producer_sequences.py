@@ -128,7 +128,7 @@ def test_a_hole_may_be_filled_later_but_only_once():
 
 
 def test_a_command_waits_for_the_open_ones_before_it():
-    """Goal: 360.7, gaps. Numbers that the client needs no more and unused ones are none."""
+    """Goal: 360.7, gaps. Numbers that the client no longer needs and unused ones are no gaps."""
     log = Log()
     log.append(0)
     log.append(1)
@@ -149,7 +149,7 @@ def test_a_number_belongs_to_the_command_that_took_it():
     refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, 0, command=b"mine")
     refused(log, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, 0)
     assert log.evaluate(0, command=b"theirs").first.answer == b"theirs"
-    # A batch of a release without fingerprints cannot be told from another.
+    # Batches of a release without fingerprints cannot be distinguished.
     assert isinstance(log.evaluate(1, command=b"mine"), Duplicate)
 
 

@@ -1,4 +1,4 @@
-"""The table of record types says what docs/reference/record-types.md (Metadata records) says."""
+"""The table of record types agrees with docs/reference/record-types.md (Metadata records)."""
 
 from __future__ import annotations
 

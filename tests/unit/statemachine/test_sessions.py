@@ -1,4 +1,4 @@
-"""Broker sessions: who is heard of, who is stalest, who may be replaced."""
+"""Broker sessions: heartbeats, the stalest session, and replacement."""
 
 from __future__ import annotations
 
