@@ -1,6 +1,6 @@
 """Queries: which node to ask, when to ask another, and when to stop.
 
-A query goes by the node's read stream if that takes it, else as a unary call.
+A query is sent on the node's read stream if the stream accepts it, else as a unary call.
 
 Only for calls that may be repeated freely (queries); commands go through the ``Writer``.
 """
@@ -21,11 +21,11 @@ from quorate.client.read_streams import ReadStreams, may_share
 from quorum.v1 import common_pb2
 
 ATTEMPT_SECONDS_MAX = 5.0
-"""How long one node may take before another is asked."""
+"""Time in seconds that one node may take before another is asked."""
 ATTEMPT_SECONDS_MIN = 0.1
-"""With less than this left nobody else is asked: what is known by then says more."""
+"""With less time left, in seconds, no other node is asked: a failure says more than a timeout."""
 BACKOFF_SECONDS = (0.010, 0.100)
-"""Bounds of the random pause after every known node was asked in vain."""
+"""Bounds, in seconds, of the random pause after every known node was asked without an answer."""
 
 _ASK_AGAIN = frozenset(
     {
@@ -42,7 +42,7 @@ _ASK_AGAIN = frozenset(
 
 
 def may_ask_again(error: ClientError) -> bool:
-    """Whether another node, or the same one later, may answer what this one did not."""
+    """Whether another node, or the same node later, may answer this query."""
     if isinstance(error, RefusedError):
         return error.code in _ASK_AGAIN
     return isinstance(error, UnavailableError)
@@ -54,7 +54,7 @@ def _is_too_large(error: ClientError) -> bool:
 
 
 class Caller:
-    """Asks one node after the other. Owned by one client, on its event loop."""
+    """Asks nodes one after another. Owned by one client, on its event loop."""
 
     def __init__(self, nodes: Nodes, *, rng: random.Random) -> None:
         self._nodes = nodes
@@ -69,7 +69,7 @@ class Caller:
         await self._streams.close()
 
     def address(self, *, to_leader: bool) -> str:
-        """The node to ask next: the leader if it is wanted and known, else the current one."""
+        """Return the node to ask next: the leader if required and known, else the current one."""
         if to_leader and self._nodes.leader is not None:
             return self._nodes.leader
         addresses = self._nodes.addresses
@@ -78,7 +78,8 @@ class Caller:
     def move_on(self, error: ClientError, failed: str) -> None:
         """Take the failure of the node at ``failed`` into account when the next one is chosen.
 
-        Many calls may have failed there together: only the first of them moves on.
+        Many calls may have failed at this node together; only the first of them selects another
+        node.
         """
         current = self.address(to_leader=False)
         if self._nodes.leader == failed:
@@ -99,7 +100,7 @@ class Caller:
         attempt_seconds: float = ATTEMPT_SECONDS_MAX,
         may_repeat: Callable[[ClientError], bool] = may_ask_again,
     ) -> Any:
-        """The answer of the first node that gives one.
+        """Return the answer of the first node that gives one.
 
         One node may take ``attempt_seconds``; ``may_repeat`` says after which failures another
         is asked.
@@ -128,7 +129,7 @@ class Caller:
             except ClientError as error:
                 failure = error
             if is_shared and _is_too_large(failure):
-                # A call of its own may have a larger answer, or says in its own words why not.
+                # A unary call may have a larger answer, and its error is more specific.
                 is_shared = False
                 continue
             if not may_repeat(failure):

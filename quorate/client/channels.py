@@ -1,4 +1,4 @@
-"""The nodes a client knows, one lasting connection to each, and who leads as far as known."""
+"""The nodes that a client knows, one lasting connection to each, and the last known leader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quorum.v1.errors_pb2 import LeaderHint
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 
 ADDRESSES_MAX = 64
-"""Most nodes remembered; hints beyond that are not followed."""
+"""Maximum number of nodes remembered; further hints are ignored."""
 
 
 class Node:
@@ -33,7 +33,7 @@ class Node:
 
 
 class Nodes:
-    """Grows by the addresses that answers name. Owned by one client, on its event loop."""
+    """The known nodes; answers of nodes add addresses. Owned by one client, on its event loop."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Nodes:
         if not addresses:
             raise ValueError("a client needs at least one address")
         self.cluster_id = cluster_id
-        """The one cluster whose word counts; that of the first answer if it is not given."""
+        """The id of the client's cluster; taken from the first answer if it is not given."""
         self._credentials = credentials
         self._nodes: dict[str, Node | None] = dict.fromkeys(addresses)
         self.leader: str | None = None
@@ -59,7 +59,7 @@ class Nodes:
         return tuple(self._nodes)
 
     def node(self, address: str) -> Node:
-        """The node at an address; connecting begins with the first call."""
+        """Return the node at an address; connecting begins with the first call."""
         node = self._nodes.get(address)
         if node is None:
             node = self._nodes[address] = Node(address, self._credentials)
@@ -68,10 +68,10 @@ class Nodes:
     def stranger(
         self, metadata: Iterable[tuple[str, str | bytes]] | None, *, is_failure: bool = False
     ) -> str:
-        """What is wrong with who answered, as a sentence; empty for a node of our cluster.
+        """Return why the answer is refused, as a sentence; empty for a node of our cluster.
 
-        Its answer is to be dropped whole: neither its data nor its epochs are ours. A failure
-        may be gRPC's own, which names no cluster.
+        The caller must discard such an answer: neither its data nor its epochs are of our cluster.
+        A failure may be gRPC's own, which names no cluster.
         """
         named = cluster_named(metadata)
         if named == self.cluster_id or (is_failure and not named):
@@ -82,7 +82,7 @@ class Nodes:
         return f"answered by a node of cluster {named!r}, not of {self.cluster_id!r}"
 
     def learn(self, hint: LeaderHint | None) -> str | None:
-        """Take note of who leads.
+        """Record the leader that an answer names.
 
         Returns:
             The leader's address if the hint names one that is worth following.
@@ -100,7 +100,7 @@ class Nodes:
         return hint.address
 
     def accepted_by(self, address: str, epoch: int) -> None:
-        """A node took our write stream: it leads."""
+        """Record that a node accepted our write stream, so it leads."""
         self.leader = address
         self.leader_epoch = max(self.leader_epoch, epoch)
 

@@ -39,7 +39,7 @@ class Client(Writes, Operations):
     Args:
         addresses: ``host:port`` of some nodes; the others are learnt from answers.
         client_id: Goes into the audit trail with every write.
-        reason: Why this program writes; a command's own origin may say more.
+        reason: Why this program writes; the origin of a command may add to it.
         credentials: TLS; None connects in clear text.
         producer_sessions_max: Most producers, each with 32 commands in flight.
         cluster_id: Nodes of any other cluster are ignored; empty takes the id that the first
@@ -125,10 +125,10 @@ class Client(Writes, Operations):
         return await LeaderSearch(self._nodes, self._identity, rng=self._rng).find()
 
     async def close(self) -> None:
-        """End everything. Writes still on their way end with ``OutcomeUnknownError``.
+        """End all calls. Pending writes end at once with ``OutcomeUnknownError``.
 
-        They do so at once; then the write stream is ended in order, so that the event loop may be
-        closed behind it. A node that does not play along holds that up for a second at most.
+        Then the write stream is closed in order, so that the event loop may be closed afterwards.
+        An unresponsive node delays this by at most one second.
         """
         await self._writer.close()
         await self._caller.close()

@@ -1,4 +1,4 @@
-"""Which cluster answers: named with every answer, so that a client can tell strangers apart.
+"""Which cluster answers: named in every answer, so that a client detects nodes of other clusters.
 
 A node's port may belong to another process once the node is down, and that process may be a
 node of another cluster. Its epochs and its leader mean nothing here.

@@ -1,7 +1,7 @@
-"""What a call of the client library can end in.
+"""Errors of the client library.
 
-The distinction that matters: a refusal (nothing has changed), "nobody could be asked" (nothing
-was sent), and an unknown outcome (it may have happened, or may still). The last is never
+There are three kinds: a refusal (nothing has changed), an unavailable cluster (nothing was sent),
+and an unknown outcome (the command may have been applied, or may still be). The last is never
 reported as a failure.
 """
 
@@ -24,7 +24,7 @@ _HOPELESS = {
     grpc.StatusCode.UNAUTHENTICATED: int(common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED),
     grpc.StatusCode.PERMISSION_DENIED: int(common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED),
 }
-"""What gRPC itself refuses, and would refuse again."""
+"""Statuses of gRPC itself that a retry would get again."""
 
 
 class ClientError(Exception):
@@ -40,7 +40,7 @@ class UnavailableError(ClientError):
 
 
 class ProtocolError(ClientError):
-    """A server answered in a way that the protocol does not allow."""
+    """A server's answer violates the protocol."""
 
 
 class RefusedError(ClientError):
@@ -57,7 +57,7 @@ class RefusedError(ClientError):
 
 
 class OffsetOutOfRangeError(RefusedError):
-    """An offset outside the log. ``bounds`` says what can be read, where known."""
+    """The offset is outside the log. ``bounds`` are the readable offsets, where known."""
 
     def __init__(self, message: str, *, bounds: OffsetBounds | None = None) -> None:
         super().__init__(common_pb2.ERROR_CODE_OFFSET_OUT_OF_RANGE, message)
@@ -117,8 +117,8 @@ def code_number(name: str) -> int:
 def from_rpc(error: grpc.RpcError) -> ClientError:
     """The client's error for a call that gRPC reports as failed.
 
-    A status without our details comes from gRPC itself: mostly the node was not reached, or was
-    lost; some say that asking again is useless.
+    A status without our details comes from gRPC itself. It usually means that the node is
+    unreachable; a few codes mean that a retry is useless.
     """
     status = _status_of(error)
     if status is None:

@@ -12,13 +12,13 @@ from typing import TypeAlias
 ChannelOption: TypeAlias = tuple[str, int | str]
 
 IMPORT_BYTES_MAX = 8 << 20
-"""Largest command that copies a batch of another cluster's metadata, which is not ours to cut."""
+"""Largest command that copies a batch of another cluster's metadata, which cannot be split."""
 
 FRAMING_BYTES = 64 << 10
-"""More than there is around the records, or other contents without bound, of a message."""
+"""Upper bound, in bytes, of everything in a message besides records and other large contents."""
 
 MESSAGE_BYTES_MAX = IMPORT_BYTES_MAX + FRAMING_BYTES
-"""Largest message in either direction: the largest batch, and what goes around it."""
+"""Largest message in either direction: the largest batch and its overhead."""
 
 COMMAND_BYTES_MAX = 1 << 20
 """Largest command, as encoded for the wire."""
@@ -43,7 +43,7 @@ READ_MESSAGE_BYTES_MAX = 128 << 10
 """Largest message of a read stream; a larger query is a call of its own."""
 
 READS_PER_STREAM_MAX = 4096
-"""Most unanswered queries of one read stream; its client is not read from meanwhile."""
+"""Maximum of unanswered queries of one read stream; at it, the server stops reading the stream."""
 
 PRODUCER_WINDOW = 32
 """Most open commands of one producer: ``sequence < oldest_open + PRODUCER_WINDOW``."""
@@ -78,7 +78,7 @@ CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
     ("grpc.initial_reconnect_backoff_ms", RECONNECT_BACKOFF_MIN_MS),
     ("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS),
     ("grpc.max_reconnect_backoff_ms", RECONNECT_BACKOFF_MAX_MS),
-    # A channel of its own per client: no surprise sharing with others in the process.
+    # Each client has its own channel, not one that gRPC shares within the process.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
 )

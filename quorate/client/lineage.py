@@ -1,4 +1,4 @@
-"""Which epochs a reader has read, and where its history left the log's.
+"""The epochs that a reader has read, and the offset from which its history differs from the log.
 
 One lookup is not enough: the epoch that the leader answers may reach further in its log than it
 did in what the reader has. So the reader goes back through its own epochs, one question for each
@@ -24,7 +24,7 @@ all that the log has is newer.
 
 
 class Divergence(NamedTuple):
-    """Where what was read leaves the log.
+    """The point where the records read begin to differ from the log.
 
     ``offset`` is the first one that differs and ``epoch`` that of the record before it, which
     both have; -1 where that is not known. The true offset may be lower if not ``is_exact``: the
@@ -83,7 +83,7 @@ class Lineage:
     async def find_divergence(
         self, position: int, epoch: int, end_offset: int, ask: AskEpochEnd
     ) -> Divergence:
-        """Find where what was read below ``position`` leaves the log.
+        """Find where the records read below ``position`` begin to differ from the log.
 
         ``epoch`` and ``end_offset`` are the leader's answer for the newest epoch read. Every
         further question goes through ``ask``, at most one for each epoch that was read.
@@ -93,7 +93,7 @@ class Lineage:
                 return Divergence(min(end_offset, position), -1, is_exact=end_offset == 0)
             own = self.end_of(epoch, position)
             if own is None:
-                # No epoch that is remembered is the log's: already the first of them differs.
+                # The log has none of the remembered epochs: they differ from the first one on.
                 first = min(self._starts[0] if self._starts else position, position)
                 is_whole = end_offset <= first
                 offset = min(end_offset, first)

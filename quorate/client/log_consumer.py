@@ -1,4 +1,4 @@
-"""Reading the metadata log from any position, and noticing when history has changed.
+"""Reads the metadata log from any position, and detects truncation of what was read.
 
 A position is an offset and the epoch of the record before it. With the epoch the consumer can
 tell whether what it has read is still part of the log: after a change of leader it asks where
@@ -147,10 +147,10 @@ class LogConsumer:
         return records
 
     def _meet_leader(self, leader_id: int, leader_epoch: int) -> None:
-        """A newer leader is heard of: what was read under the old one is verified first.
+        """Handle a newer leader: the records read under the old one are verified first.
 
-        An epoch without a leader counts for nothing: the quorum may stay below it, and every node
-        there would refuse whoever knows it.
+        An epoch without a leader is ignored: the quorum may stay below it, and its nodes would
+        refuse a reader with that epoch.
         """
         if leader_id < 0 or leader_epoch <= self._leader_epoch:
             return
@@ -160,7 +160,7 @@ class LogConsumer:
             self._must_validate = True
 
     def _meet_newer_leader(self, error: RefusedError) -> None:
-        """Take note of the leader that fenced us; any other refusal is raised again."""
+        """Record the leader that fenced us; any other refusal is raised again."""
         if error.code != common_pb2.ERROR_CODE_FENCED_LEADER_EPOCH:
             raise error
         if error.leader is not None:
@@ -191,7 +191,7 @@ class LogConsumer:
         return -1, start.offset
 
     async def _resolve(self, position: LogPosition, epoch: int, end_offset: int) -> None:
-        """Find where our history left the log's, and go there or raise (320.4)."""
+        """Find where our history differs from the log, and go there or raise (320.4)."""
         found = await self._lineage.find_divergence(
             position.offset, epoch, end_offset, self._epoch_end
         )
@@ -234,7 +234,7 @@ class LogConsumer:
 
 
 def _lineage_of(position: LogPosition | None) -> Lineage:
-    """What a position says of the epochs below it."""
+    """Return the epochs below a position, as the position stores them."""
     if position is None:
         return Lineage()
     lineage = Lineage(position.epochs)

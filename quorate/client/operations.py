@@ -1,4 +1,4 @@
-"""Changes of the quorum itself: sent to the leader, over changes of leader, and done once."""
+"""Changes of the quorum itself: sent to the leader, retried if it changes, applied once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorate.client.quorum_changes import QuorumChange, QuorumChanges
 from quorum.v1 import admin_pb2, common_pb2
 
 UNKNOWN_OFFSET = -1
-"""In an answer that got lost and was made up for: the change is committed somewhere."""
+"""Offset of a change that was found committed after its answer was lost."""
 
 
 class Operations(Queries):
@@ -34,11 +34,11 @@ class Operations(Queries):
     async def transfer_leadership(
         self, target_id: int | None = None, *, timeout_seconds: float | None = None
     ) -> admin_pb2.TransferLeadershipResponse:
-        """Let voter ``target_id`` lead, or the one that is furthest; says who leads afterwards.
+        """Transfer leadership to voter ``target_id``, or to the most caught-up one.
 
-        Writers wait for a moment, and nothing they wrote is lost. When the target does not take
-        over in time the leader leads on. Without a target a leader that was elected meanwhile will
-        do.
+        Returns the new leader. Writes wait during the transfer, and none is lost. If the target
+        does not take over in time, the leader stays. Without a target, a leader that was
+        elected meanwhile counts as success.
 
         Raises:
             RefusedError: INELIGIBLE_REPLICA or VOTER_NOT_FOUND when the target cannot lead;

@@ -1,4 +1,4 @@
-"""One command on its way, what it ends in, and what each answer means for it."""
+"""A pending command, its result, and the effect of each answer on it."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class AnswerClass(Enum):
     REFUSED = "refused"
     """Nothing has changed and nothing will: the caller's to handle."""
     REDIRECTED = "redirected"
-    """Ask whoever leads, under the same number."""
+    """Send to the current leader, under the same number."""
     OVERLOADED = "overloaded"
-    """Ask again later, under the same number."""
+    """Send again later, under the same number."""
     PRODUCER_GONE = "producer gone"
-    """The number means nothing any more, or somebody else has used or closed it."""
+    """The number is no longer valid, or another writer has used or closed it."""
 
 
 _ANSWER_CLASSES: dict[int, AnswerClass] = {

@@ -1,8 +1,9 @@
-"""Producers and their sequence numbers: which command goes under which number, and when.
+"""Producers and their sequence numbers: which command gets which number, and when.
 
-A lane is one producer. The server keeps answers for a window of ``PRODUCER_WINDOW`` sequence
-numbers per producer, so a lane never has an open number that far above its oldest open one;
-more concurrent writers need more lanes. A number, once sent, belongs to its command for ever.
+A producer session is one producer. The server keeps answers for a window of ``PRODUCER_WINDOW``
+sequence numbers per producer, so a session never has an open number that far above its oldest open
+one; more concurrent writers need more sessions. A number, once sent, belongs to its command for
+ever.
 
 Pure bookkeeping: no I/O, no clock. See: KIP-360, ADR 10.
 """
@@ -46,19 +47,19 @@ class ProducerSession(Generic[CommandT]):
         return not self.open or self.next_sequence - next(iter(self.open)) < self.window
 
     def admit(self, command: CommandT) -> int:
-        """Give ``command`` the next number. The lane must have room."""
+        """Give ``command`` the next number. The session must have room."""
         sequence = self.next_sequence
         self.next_sequence = sequence + 1
         self.open[sequence] = command
         return sequence
 
     def settle(self, sequence: int) -> None:
-        """The command under that number is answered or given up; unknown numbers do nothing."""
+        """Free the number: its command is answered or given up; unknown numbers are ignored."""
         self.open.pop(sequence, None)
 
 
 class ProducerSessions(Generic[CommandT]):
-    """The producers of one client and how many more it wants."""
+    """The producers of one client, and how many more it needs."""
 
     def __init__(self, *, producer_sessions_max: int) -> None:
         if producer_sessions_max < 1:
@@ -68,20 +69,23 @@ class ProducerSessions(Generic[CommandT]):
         self._producer_sessions_max = producer_sessions_max
         self._producer_sessions: list[ProducerSession[CommandT]] = []
         self.opening = 0
-        """Producers asked for and not yet given."""
+        """Number of producers requested and not yet received."""
 
     def __len__(self) -> int:
         return len(self._producer_sessions)
 
     def with_room(self) -> ProducerSession[CommandT] | None:
-        """A lane that can take a command; the first such, so that messages have few groups."""
+        """Return the first session that can take a command.
+
+        Always the first, so that a message has few groups.
+        """
         for producer_session in self._producer_sessions:
             if producer_session.has_room:
                 return producer_session
         return None
 
     def wanted(self, waiting: int, window: int) -> int:
-        """How many more producers to ask for, with ``waiting`` commands that found no room."""
+        """Return how many more producers to request for ``waiting`` commands without room."""
         self._producer_sessions = [
             producer_session
             for producer_session in self._producer_sessions
@@ -94,11 +98,11 @@ class ProducerSessions(Generic[CommandT]):
         )
 
     def add(self, producer_session: ProducerSession[CommandT]) -> None:
-        """A producer was given."""
+        """Add a producer that was received."""
         self._producer_sessions.append(producer_session)
 
     def retire(self, producer_session: ProducerSession[CommandT]) -> None:
-        """The cluster no longer knows this producer: nothing new goes under it."""
+        """Stop using a producer that the cluster no longer knows."""
         producer_session.is_retired = True
 
 

@@ -1,4 +1,4 @@
-"""One method per question; answers are the messages of the services, with their position.
+"""One method per query; answers are the messages of the services, with their position.
 
 Read levels: ``LOCAL`` asks any node for what it has, ``at_least(offset)`` waits until the node
 has applied that much (an ``Applied.offset``, to read one's own write anywhere), and
@@ -36,7 +36,7 @@ def at_least(offset: int) -> ReadOptions:
 
 
 class Queries:
-    """The questions of a client. All raise ``ClientError`` and may be repeated freely."""
+    """The queries of a client. All raise ``ClientError`` and may be repeated freely."""
 
     def __init__(self, nodes: Nodes, caller: Caller, *, timeout_seconds: float) -> None:
         self._nodes = nodes
@@ -114,7 +114,7 @@ class Queries:
                     await asyncio.sleep(BACKOFF_SECONDS[1])
                     answer = await self._describe_once(from_leader=True)
         except (TimeoutError, UnavailableError):
-            # Nobody led in time: what the last node said is all there is.
+            # No leader was found in time: the last node's answer is the best one.
             return answer
         return answer
 

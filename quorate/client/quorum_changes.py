@@ -1,4 +1,4 @@
-"""Carrying out a change of the quorum over changes of leader: once done, done; unknown, unknown.
+"""Carries out a change of the quorum exactly once, also when the leader changes meanwhile.
 
 A change is sent to one leader at a time. Who does not lead says so, and nothing has happened; an
 answer that never came is looked up: the voter set, or who leads, of a leader that has committed all
@@ -26,7 +26,7 @@ _NOT_TAKEN = frozenset(
         common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER,
         common_pb2.ERROR_CODE_NOT_CONTROLLER,
         common_pb2.ERROR_CODE_UNKNOWN_LEADER_EPOCH,
-        # Said by a node that is stopping, before it begins anything.
+        # A stopping node answers so before it begins anything.
         common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE,
     }
 )
@@ -34,7 +34,7 @@ _NOT_TAKEN = frozenset(
 _DONE_BEFORE = frozenset(
     {common_pb2.ERROR_CODE_DUPLICATE_VOTER, common_pb2.ERROR_CODE_VOTER_NOT_FOUND}
 )
-"""What a repeat may meet when the first copy did take place."""
+"""Refusals that a repeat may get if the first copy was applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _Attempts:
         self.last: ClientError | None = None
 
     async def send(self, seen: DescribeQuorumResponse) -> Message | None:
-        """Ask the leader, whoever that is; None when it has to be looked up, or asked for anew.
+        """Ask the current leader; None if the outcome must be looked up, or the request repeated.
 
         Raises:
             RefusedError: The leader evaluated it.
@@ -154,7 +154,7 @@ class _Attempts:
         except (UnavailableError, OutcomeUnknownError) as error:
             self.last = error
             if isinstance(error.__cause__, RefusedError):
-                # Nobody took it until the time was over.
+                # No node accepted it in time.
                 self.is_in_doubt = self.must_look = was_in_doubt
             return None
         return answer

@@ -1,8 +1,8 @@
 """Finding the node that takes writes: all known nodes are asked at once, until one accepts.
 
 A node that leads accepts the write stream, every other refuses at once and says who leads. A
-dead node refuses the connection, a hung one says nothing; racing means that neither delays the
-answer of a live leader. This is what decides how long a fail-over takes for a client.
+dead node refuses the connection, a hung one does not answer. As all are asked in parallel, neither
+delays the answer of a live leader. This search decides how long a fail-over takes for a client.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ EAGER_BACKOFF_SECONDS = (0.010, 0.025)
 EAGER_SECONDS = 2.0
 """How long a search stays eager."""
 PATIENT_BACKOFF_SECONDS_MAX = 0.25
-"""Longest pause of a search that has gone on for long."""
+"""Longest pause between attempts of a long search, in seconds."""
 AVOIDED_SECONDS = 0.1
-"""Head start of the other nodes over one that has just let us down."""
+"""Delay, in seconds, before a node is asked whose stream has just broken."""
 
 CALL_ERRORS = (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
-"""Everything that using a broken call may raise."""
+"""Exceptions that a broken call may raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class FoundStream:
 
 
 class LeaderSearch:
-    """One search. Use it once: ``find``, which cleans up behind itself."""
+    """One search, for a single call of ``find``, which ends all other calls when it returns."""
 
     def __init__(
         self,

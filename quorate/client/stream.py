@@ -60,7 +60,7 @@ class LiveStream(Generic[RequestT]):
         self._tasks = (loop.create_task(self._send()), loop.create_task(self._receive()))
 
     def wake(self) -> None:
-        """There may be something to send. What is added in this turn goes along."""
+        """Wake the sender. Requests added in this turn of the event loop are sent together."""
         self._wake.set()
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class LiveStream(Generic[RequestT]):
         try:
             _, late = await asyncio.wait(self._tasks, timeout=END_SECONDS_MAX)
             if late:
-                # Not the tasks: cancelled, they would leave their reads and writes with gRPC.
+                # Do not cancel the tasks: their reads and writes would stay pending in gRPC.
                 self._call.cancel()
                 # gRPC calls it over at once; its core says so later, and perhaps apart from the
                 # end of the read.

@@ -37,7 +37,8 @@ from quorum.v1.metadata_pb2 import (
 )
 
 SILENCE_SECONDS_MAX = 15.0
-"""A server says something every few seconds; after so long without it, another is asked."""
+"""A server sends a message every few seconds; after this time without one, another node is asked.
+"""
 
 WatchEvent: TypeAlias = StateChunk | ChangeBatch
 """``StateChunk`` number 0 means: forget everything, the state begins (again)."""
@@ -155,7 +156,7 @@ class Watch:
         if self.offset >= 0 or chunk.chunk != self._chunks:
             raise ProtocolError(f"state chunk {chunk.chunk} instead of {self._chunks}")
         if chunk.offset < self._least:
-            # Whoever said that the log begins above may be gone, and this node be behind.
+            # The node that reported the higher log start may be gone, and this node may be behind.
             raise UnavailableError(f"a state at {chunk.offset}, and {self._least} was known before")
         self._chunks += 1
         if chunk.is_last:
@@ -204,7 +205,7 @@ class Watch:
         )
 
     def _evaluate(self, failure: Exception, address: str) -> None:
-        """Go on elsewhere, begin again, or give up by raising."""
+        """Continue at another node, begin again with the state, or raise."""
         if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
             self._least = max(self._least, self.offset)
             self.offset = self.epoch = -1

@@ -1,9 +1,8 @@
-"""Commands from many tasks to one stream, each applied once whatever breaks in between.
+"""Sends commands of many tasks over one stream; each is applied at most once.
 
-A command waits for a lane, gets its sequence number there and is sent; when its stream breaks,
-or the answer says that nobody knows the outcome, it is sent again to whoever leads then, under
-the same number. It ends with an answer, or at its deadline with the truth: never sent, or
-outcome unknown.
+A command waits for a producer session, gets its sequence number there and is sent. If its stream
+breaks, or the answer is an unknown outcome, it is sent again to the current leader, under the same
+number. It ends with an answer, or at its deadline with an error: never sent, or outcome unknown.
 
 Invariant: a command is in exactly one of ``_fresh`` (no number yet), ``_again`` (to be sent
 again), ``_sent`` (on the current stream), waiting for its pause to end, or done.
@@ -59,7 +58,7 @@ PENDING_COMMANDS_MAX = 100_000
 SWEEP_SECONDS = 0.02
 """How often deadlines are looked at while commands are pending."""
 SWEEP_SECONDS_PER_COMMAND = 10e-6
-"""Added for each pending command, so that looking never costs more than a few per cent."""
+"""Added, in seconds, for each pending command, so that the check costs at most a few per cent."""
 REFUSED_PAUSE_SECONDS = 0.02
 """Pause before a command is sent again that the leader had no room for."""
 
@@ -122,7 +121,7 @@ class Writer:
         return done
 
     async def close(self) -> None:
-        """Give everything up: what was sent ends as unknown, the rest as never sent.
+        """End all commands: those sent end as unknown, the rest as never sent.
 
         The futures end at once; then the stream is ended in order, which may take as long as
         ``LiveStream.end`` says.
@@ -138,7 +137,7 @@ class Writer:
             await stream.end()
 
     def _move(self) -> None:
-        """Make sure that somebody is at work: the stream, or the search for one."""
+        """Wake the stream, or start the search for one."""
         if self._is_closed:
             # A pause after a refusal may end later than the writer.
             return
@@ -171,7 +170,7 @@ class Writer:
     # ------------------------------------------------------------------ sending
 
     def _take(self) -> WriteStreamRequest | None:
-        """The next message: repeats first, then fresh commands as far as lanes have room."""
+        """The next message: repeats first, then new commands as far as sessions have room."""
         request = WriteStreamRequest()
         groups: dict[PendingProducerSession | None, ProducerCommands] = {}
         if not self._sent:
@@ -334,7 +333,7 @@ class Writer:
         stream.close()
         sent = [pending for pending in self._sent.values() if not pending.is_init]
         self._producer_sessions.opening -= len(self._sent) - len(sent)
-        # In the order of their numbers: one is refused while an older open one was not evaluated.
+        # In the order of their numbers: a command is refused until all older open ones are done.
         self._again = deque(
             sorted([*sent, *self._again], key=lambda pending: pending.command.sequence)
         )
@@ -343,7 +342,7 @@ class Writer:
             self._move()
 
     def _sweep(self) -> None:
-        """End what is past its deadline, and leave a stream that says nothing."""
+        """End commands past their deadline, and leave a stream that is silent."""
         self._sweep_timer = None
         now = self._loop.time()
         pending_count = 0
@@ -366,7 +365,7 @@ class Writer:
             self._avoid = stream.address
             self._drop_stream(stream)
         elif stream is not None and (self._fresh or self._again):
-            # What was given up has made room in its lane.
+            # A command that was given up leaves room in its session.
             stream.wake()
         if self._sweep_timer is None:
             delay = SWEEP_SECONDS + pending_count * SWEEP_SECONDS_PER_COMMAND
@@ -387,7 +386,7 @@ class Writer:
         self._fail(pending, error)
 
     def _forget(self, pending: Pending) -> None:
-        """Free the command's number, so that its lane moves on. A late answer is ignored."""
+        """Free the number of a command for its session. A late answer is ignored."""
         self._release(pending)
         self._sent.pop(pending.command.tag, None)
         self._pausing.pop(pending.command.tag, None)
