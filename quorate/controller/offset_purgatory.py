@@ -9,7 +9,7 @@ from quorum.errors import CommandError, ErrorCode
 
 
 class Wait:
-    """One caller's place in the queue. ``cancel`` makes sure it is not called any more."""
+    """One waiting caller. After ``cancel`` its callback is not called."""
 
     __slots__ = ("callback",)
 
@@ -35,7 +35,7 @@ class OffsetPurgatory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits. One who gave up may still count."""
+        """Whether no caller waits. A cancelled wait may still count."""
         return not self._heap
 
     def add(self, offset: int, callback: Callable[[], None]) -> Wait:
@@ -57,7 +57,7 @@ class OffsetPurgatory:
         return wait
 
     def release(self, end_offset: int) -> None:
-        """Call everyone who waited for ``end_offset`` or less, in order of offset."""
+        """Call back all waits for ``end_offset`` or less, in order of offset."""
         heap = self._heap
         while heap and heap[0][0] <= end_offset:
             wait = heapq.heappop(heap)[2]

@@ -1,6 +1,6 @@
-"""What an active controller does without being asked: fence, expire, keep the log moving.
+"""Periodic work of an active controller: fence brokers, expire producers, write NoOpRecords.
 
-Each periodic task yields records like a command's, evaluated on the same speculative image; which
+Each periodic task yields records like a command's, evaluated on the same uncommitted image. Which
 are due follows from times given as arguments. See statemachine/DESIGN.md.
 """
 
@@ -35,9 +35,9 @@ class PeriodicTasks:
         self._next_expiry_check_ms = 0
 
     def begin(self, image: MetadataImage, now_ms: int) -> None:
-        """A leadership term begins: every unfenced broker gets a fresh session.
+        """Start a leadership term: every unfenced broker gets a new session.
 
-        Not so a broker whose registration was imported: it gets one when it is heard of.
+        A broker whose registration was imported gets one with its first heartbeat.
         """
         brokers, source = image.brokers, image.source
         self._sessions.reset(
@@ -54,11 +54,11 @@ class PeriodicTasks:
         self._next_expiry_check_ms = now_ms + self._config.producer_expiry_check_ms
 
     def wrote(self, now_ms: int) -> None:
-        """Something was appended: the log is not idle."""
+        """Record an append: the log is not idle."""
         self._last_write_ms = now_ms
 
     def next_deadline_ms(self) -> int:
-        """When the next periodic task is due, unless something happens before."""
+        """Return when the next periodic task is due, in milliseconds, if no event comes before."""
         # Asked once per turn of the replica: compared one by one, without a list.
         deadline = self._next_expiry_check_ms
         interval = self._config.idle_interval_ms
@@ -83,14 +83,14 @@ class PeriodicTasks:
                 yield expired
 
     def idle_records(self, now_ms: int) -> list[MetadataRecord]:
-        """A NoOpRecord when nothing was written for the idle interval, else nothing."""
+        """Yield a NoOpRecord if nothing was written for the idle interval."""
         interval = self._config.idle_interval_ms
         if interval and now_ms - self._last_write_ms >= interval:
             return [NoOpRecord()]
         return []
 
     def _fence_stalest(self, delta: ImageDelta, now_ms: int) -> list[MetadataRecord]:
-        """Fence one broker whose session ran out; entries of a former life are dropped."""
+        """Fence one broker whose session has expired; drop entries of its earlier incarnations."""
         while (stale := self._sessions.stalest(now_ms)) is not None:
             self._sessions.end(stale.broker_id, stale.broker_epoch)
             broker = delta.cluster.broker(stale.broker_id)

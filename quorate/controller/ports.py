@@ -9,7 +9,7 @@ from quorum.types import NodeId, VersionRange
 
 
 class LogState(Protocol):
-    """Where the replica stands now (``quorum.core.node.raft_node.RaftNode``)."""
+    """The present state of the replica (``quorum.core.node.raft_node.RaftNode``)."""
 
     @property
     def is_leader(self) -> bool:
@@ -55,14 +55,14 @@ class LogDriver(Protocol):
 
     @property
     def node(self) -> LogState:
-        """What is so now."""
+        """The present state of the replica."""
 
     @property
     def controls(self) -> StampFloor:
         """The stamps of the quorum's own batches."""
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
-        """What each voter says that it can run with; None for one that has not said it lately.
+        """The supported versions of each voter; None for a voter without a recent report.
 
         Empty unless this replica leads.
         """

@@ -1,4 +1,4 @@
-"""What is told to those who follow the image, and how far the latest checkpoint lies behind."""
+"""Publishes steps of the image to subscribers, and measures the log since the last checkpoint."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Published:
     """One step of the published image.
 
     ``data`` holds the committed batches between the two, whole and contiguous, in pieces; it
-    is empty when a checkpoint replaced the image (``snapshot_id`` says which), so that the
-    changes in between cannot be told one by one.
+    is empty when a checkpoint replaced the image (``snapshot_id`` says which), so that the single
+    changes are not known.
     """
 
     before: MetadataImage
@@ -41,14 +41,14 @@ Subscriber: TypeAlias = Callable[[Published], None]
 
 
 class Subscribers:
-    """Those who follow the image, in the order they came."""
+    """Subscribers to the image, in the order of subscription."""
 
     def __init__(self) -> None:
         self._subscribers: dict[int, Subscriber] = {}
         self._next_key = 0
 
     def add(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Follow from the next step on. Calling the result ends it."""
+        """Subscribe from the next step on. Calling the result ends the subscription."""
         key = self._next_key
         self._next_key += 1
         self._subscribers[key] = subscriber
@@ -59,7 +59,7 @@ class Subscribers:
         return cancel
 
     def notify(self, published: Published) -> None:
-        """Tell everyone; somebody may leave while this goes on."""
+        """Notify all subscribers; a subscription may end meanwhile."""
         for subscriber in tuple(self._subscribers.values()):
             subscriber(published)
 
@@ -86,13 +86,13 @@ class CheckpointProgress:
         return self._bytes_since_capture is not None
 
     def applied(self, size_bytes: int) -> None:
-        """So many bytes of committed batches were applied."""
+        """Count bytes of committed batches that were applied."""
         self.bytes_since += size_bytes
         if self._bytes_since_capture is not None:
             self._bytes_since_capture += size_bytes
 
     def capture(self) -> None:
-        """A checkpoint of the image as it is now is being written.
+        """Record that a checkpoint of the present image is being written.
 
         Raises:
             QuorumUsageError: One is under way already.
@@ -101,7 +101,7 @@ class CheckpointProgress:
         self._bytes_since_capture = 0
 
     def complete(self, snapshot_records: int) -> None:
-        """It is on disk and has that many data records.
+        """Record that the checkpoint is on disk, and its number of data records.
 
         Raises:
             QuorumUsageError: None was under way.
@@ -111,11 +111,11 @@ class CheckpointProgress:
         self._bytes_since_capture = None
 
     def abandon(self) -> None:
-        """It will not be; counting goes on as if it had not begun."""
+        """Record that the checkpoint failed; counting continues as if it had not begun."""
         self.changes.abandon()
         self._bytes_since_capture = None
 
     def start_over(self) -> None:
-        """A checkpoint was loaded: nothing has come after it yet."""
+        """Record that a checkpoint was loaded: no record after it is applied yet."""
         self.bytes_since = 0
         self._bytes_since_capture = None

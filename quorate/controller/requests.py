@@ -1,4 +1,4 @@
-"""What goes in and out of the controller: who asks, and what became of it."""
+"""Input and output of the controller: the origin of a command, and its outcome."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RequestContext:
 
 @dataclass(slots=True)
 class Answer:
-    """What became of a command.
+    """The outcome of a command.
 
     ``offset`` is exclusive: everything the answer rests on lies below it, is committed and is
     in the published image; ``epoch`` is the leader's that evaluated it. For an applied command
@@ -56,7 +56,7 @@ class Answer:
     epoch: int = 0
     result: Mapping[str, object] = field(default_factory=lambda: _NO_FIELDS)
     leader_hint: NodeId = NO_NODE
-    """Who leads as far as known here, for answers that send the client elsewhere."""
+    """The last known leader, for answers that redirect the client."""
 
 
 OnAnswer: TypeAlias = Callable[[Answer], None]

@@ -1,7 +1,7 @@
 """The leader's groups that are appended but not yet committed, and how they become the image.
 
 The leader replays each group once, when it evaluates it. When the group's end is committed, the
-state machine adopts the result; bytes are only replayed for what this leader did not form
+state machine promotes the result; bytes are only replayed for what this leader did not form
 itself (older epochs, control batches between groups) and when leadership is lost.
 
 Invariants:
@@ -34,12 +34,12 @@ def position_of(data: bytes, offset: int) -> int:
 
 
 class UncommittedImage:
-    """What the leader expects to be committed, on top of what is."""
+    """The image with the leader's uncommitted groups on top of the committed ones."""
 
     def __init__(self, machine: StateMachine) -> None:
         self._machine = machine
         self.groups: deque[Group] = deque()
-        """Appended and not yet adopted, the oldest first. Read-only."""
+        """Groups that are appended and not yet in the image, the oldest first. Read-only."""
         self._held: list[bytes] = []
         self._held_end = 0
 
@@ -58,14 +58,14 @@ class UncommittedImage:
         return delta
 
     def push(self, group: Group) -> None:
-        """A group is being appended."""
+        """Add a group that is being appended."""
         self.groups.append(group)
 
     def commit(self, data: bytes, end_offset: int) -> list[Group]:
-        """Take in committed batches that follow what came before.
+        """Add committed batches that follow the earlier ones.
 
         Returns:
-            The groups that were adopted; the machine's image says how far it went.
+            The groups that are now in the image; the machine's image has the end offset.
 
         Raises:
             UnknownRecordError, ReplayError, RecordCodecError: As ``StateMachine.apply``; the
@@ -87,7 +87,7 @@ class UncommittedImage:
         return self._promote()
 
     def drop(self, *, is_replayed: bool) -> None:
-        """Leadership is lost: replay what was committed of the groups, forget the rest.
+        """End leadership: replay the committed part of the groups, and forget the rest.
 
         Raises:
             UnknownRecordError, ReplayError, RecordCodecError: As ``StateMachine.apply``.
@@ -98,7 +98,7 @@ class UncommittedImage:
             self._machine.apply(held)
 
     def forget(self) -> None:
-        """A checkpoint replaces everything."""
+        """Replace everything by a checkpoint."""
         self.groups.clear()
         self._held = []
 

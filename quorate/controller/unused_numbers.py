@@ -1,9 +1,9 @@
 """Sequence numbers that this leader has evaluated and that no batch took.
 
 A refusal or a command that changes nothing takes no number. The commands behind it must not wait
-for it, so the leader remembers it until it no longer leads. A leader that does not know of such a
-number refuses what comes behind it, and the client repeats that once it needs the number no more:
-so forgetting costs a pause, nothing else.
+for it, so the leader remembers it until it no longer leads. A leader that does not know such a
+number refuses later ones. The client repeats them once it no longer waits for that number. So a
+forgotten number costs a pause and nothing else.
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ class UnusedNumbers:
                 numbers.discard(min(numbers))
 
     def clear(self) -> None:
-        """Forget everything: somebody else evaluates from now on."""
+        """Forget all numbers: another leader evaluates from now on."""
         self._known.clear()
