@@ -269,7 +269,7 @@ class Campaign:
         os.close(child.reader)
         _, wait_status, used = os.wait4(child.pid, 0)
         cpu_seconds = used.ru_utime + used.ru_stime
-        lines = child.told.decode().split("\n")
+        lines = child.output.decode().split("\n")
         status, test = outcome(lines, wait_status, timed_out=child.has_timed_out)
         if status == "unknown" and not child.is_again:
             return True
