@@ -187,10 +187,12 @@ def test_brokers(node: Node, broker: None) -> None:
 
 
 def test_probes_and_metrics(node: Node) -> None:
+    node.ask("topic", "list")  # answered once the node leads: it is ready then
     assert node.page("/livez").endswith("ok\n")
     assert json.loads(node.page("/readyz?format=json"))["ok"] is True
     page = node.page("/metrics")
     assert 'quorate_raft_state{state="leader"} 1.0' in page
+    assert "\nquorate_event_loop_busy_ratio " in page
     named = {line.split(" ")[2] for line in page.splitlines() if line.startswith("# TYPE quorate_")}
     assert {name for name in named if not name.endswith("_created")} <= set(CATALOG)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -23,7 +24,9 @@ from quorum.transport.hello import (
     decode_hello,
     encode_hello,
     hinted_hello,
+    is_same_process,
     process_proof,
+    served_hello,
 )
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
 from quorum.transport.peer_sessions import PeerSession, PeerSessions
@@ -89,6 +92,17 @@ def test_a_voters_public_data_does_not_prove_another_caller() -> None:
                     assert marks(leader)[before:] == [True, True]
 
     run(scenario())
+
+
+def test_an_empty_process_id_proves_nothing() -> None:
+    """Not even to a replica that was met without one: whoever leaves it out would be that replica.
+
+    Issue 10, item 11: a stream as a voter with an empty process id barred that voter's disk.
+    """
+    assert is_same_process(VOTER, served_hello(VOTER))
+    unnamed = replace(VOTER, process_id=b"")
+    assert not is_same_process(unnamed, served_hello(unnamed))
+    assert not is_same_process(unnamed, served_hello(VOTER))
 
 
 def test_an_observer_is_not_marked_and_an_unknown_leader_is() -> None:
