@@ -39,7 +39,7 @@ from snapshot.naming import FileState, parse_name
 
 @dataclass(frozen=True, slots=True)
 class AdoptionPlan:
-    """What adopting a directory changes; nothing where it is ours already."""
+    """The changes of an adoption; none if the directory is ours already."""
 
     data_dir: Path
     identity: MetaProperties
@@ -127,7 +127,7 @@ def _is_ours(fs: FileSystem, data_dir: Path, election: ElectionFile) -> bool:
 def adopt(fs: FileSystem, plan: AdoptionPlan) -> None:
     """Carry the plan out. May be repeated after a crash anywhere, with a new plan.
 
-    The caller has the directory to itself since before it was planned.
+    The caller has held the directory's locks since before it was planned.
 
     Durability: everything is on disk when this returns.
 

@@ -1,4 +1,4 @@
-"""What a directory holds, proven from its first byte to its last before anything is changed.
+"""Verifies a data directory completely before anything is changed.
 
 Takes the newest checkpoint and every batch of the log, committed or not, through the state
 machine's own replay.
@@ -43,7 +43,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A directory without a fault."""
+    """The contents of a directory without damage."""
 
     partition: Path
     start: OffsetAndEpoch
@@ -143,7 +143,7 @@ class _Examination:
 
 
 def checkpoints_of(fs: FileSystem, partition: Path) -> list[tuple[SnapshotId, CheckpointReader]]:
-    """The frozen checkpoints of a partition directory, ascending; the bootstrap one first."""
+    """Return a partition directory's sealed checkpoints, ascending; the bootstrap one first."""
     found = []
     for name in fs.list_directory(partition):
         parsed = parse_name(name)
@@ -153,7 +153,7 @@ def checkpoints_of(fs: FileSystem, partition: Path) -> list[tuple[SnapshotId, Ch
 
 
 def batches_of(log: ReadOnlyLog, offset: int) -> Iterator[bytes]:
-    """The log's batches from ``offset`` on, some at a time."""
+    """Yield the log's batches from ``offset`` on, several at a time."""
     while offset < log.end.offset:
         data = log.read(offset, _READ_BYTES)
         yield data

@@ -1,4 +1,4 @@
-"""Why a directory does not change hands."""
+"""The error for a directory that cannot be adopted or released."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from statemachine.codec_kafka import FRAME_VERSION
 
 @dataclass(frozen=True, slots=True)
 class ReleasePlan:
-    """What giving a directory back changes; nothing where it is Kafka's already."""
+    """The changes of a release; none if the directory is Kafka's already."""
 
     data_dir: Path
     identity: MetaProperties
@@ -63,7 +63,8 @@ def plan_release(fs: FileSystem, data_dir: Path) -> ReleasePlan:
     """Look at a directory and prove that Kafka can read it all; writes nothing.
 
     Raises:
-        AdoptionRefusedError: Kafka could not go on from here; says why.
+        AdoptionRefusedError: Kafka could not continue from this directory; the message has the
+            reason.
         StorageError: A file is missing, damaged, or cannot be read.
     """
     partition = partition_directory(data_dir)
@@ -98,7 +99,7 @@ def _is_ours(fs: FileSystem, data_dir: Path) -> bool:
 
 
 def _check_promises(election: ElectionState, log: ReadOnlyLog, names: Iterable[str]) -> None:
-    """What only our files say, and a Kafka controller would not keep to."""
+    """Refuse state that only our files store and that a Kafka controller would ignore."""
     floor = election.vote_floor
     if election.disqualified:
         raise AdoptionRefusedError(f"this directory id never votes again: {election.disqualified}")
@@ -135,7 +136,7 @@ def _check_records(data: bytes, place: str) -> None:
 def release(fs: FileSystem, plan: ReleasePlan) -> None:
     """Carry the plan out. May be repeated after a crash anywhere, with a new plan.
 
-    The caller has the directory to itself since before it was planned.
+    The caller has held the directory's locks since before it was planned.
 
     Durability: everything is on disk when this returns.
 

@@ -1,1 +1,1 @@
-"""What one server is told: settings, their sections, and where values come from."""
+"""The configuration of a server: settings, their sections, and the sources of values."""

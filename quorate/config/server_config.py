@@ -1,4 +1,4 @@
-"""What one server is told: all sections together.
+"""The configuration of one server: all sections together.
 
 Where the values are read from is ``quorate.config.load``'s work, what each key is for stands
 in ``quorate.config.settings``.
@@ -29,7 +29,7 @@ from snapshot.config import SnapshotConfig
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """Everything one server process is told. Sections are those of the file.
+    """The configuration of one server process. Sections are those of the file.
 
     ``controller.cluster_id`` is empty here: the identity comes from the data directory.
     """
@@ -96,8 +96,8 @@ class ServerConfig:
         ]
 
     def _impatience(self) -> list[str]:
-        """A chain of idle relays, each held up by the next, must not look cut off; and whoever
-        lost an answer must still find the checkpoint.
+        """A chain of idle relays, each waiting for the next, must not look disconnected. A replica
+        whose answer was lost must still find the checkpoint.
         """
         quorum = self.quorum
         least = (quorum.relay_hops_max + 1) * quorum.fetch_max_wait_ms

@@ -159,8 +159,8 @@ def _examine_directory(config: ServerConfig) -> Iterator[Finding]:
 def _examine_files(names: list[str]) -> Iterator[Finding]:
     parsed = [parse_name(name) for name in names]
     set_aside = [name for name in names if name.endswith((DAMAGED_SUFFIX, FileState.CORRUPT.value))]
-    frozen = [entry[0] for entry in parsed if entry and entry[1] is FileState.SEALED]
-    newest = max(frozen, key=lambda snapshot_id: snapshot_id.offset, default=None)
+    sealed = [entry[0] for entry in parsed if entry and entry[1] is FileState.SEALED]
+    newest = max(sealed, key=lambda snapshot_id: snapshot_id.offset, default=None)
     yield Finding("log", CheckResult.OK, f"{len(segment_bases(names))} segments, newest checkpoint "
                   + (str(newest) if newest else "none"))  # fmt: skip
     if set_aside:
@@ -169,21 +169,21 @@ def _examine_files(names: list[str]) -> Iterator[Finding]:
 
 
 def segment_files(data_dir: Path) -> list[Path]:
-    """The log segments of a data directory, ascending."""
+    """Return the log segments of a data directory, ascending."""
     directory = partition_directory(data_dir)
     names = OsFileSystem().list_directory(directory)
     return [segment_path(directory, base) for base in segment_bases(names)]
 
 
 def checkpoint_files(data_dir: Path) -> list[Path]:
-    """The frozen checkpoints of a data directory, ascending."""
+    """Return the sealed checkpoints of a data directory, ascending."""
     directory = partition_directory(data_dir)
     entries = ((parse_name(name), name) for name in OsFileSystem().list_directory(directory))
     return [directory / name for entry, name in entries if entry and entry[1] is FileState.SEALED]
 
 
 def measure_disk(data_dir: Path) -> Finding:
-    """How long small synced writes take where the log lies. Leaves nothing behind."""
+    """Measure small synced writes on the disk of the log. Leaves no file behind."""
     path = data_dir / _PROBE_NAME
     times = []
     try:

@@ -155,7 +155,7 @@ def _quarantined_log(fs: FileSystem, directory: Path) -> Finding:
 def _digests(fs: FileSystem, directory: Path) -> Finding:
     bases = [parse_segment_name(name, DIGEST_SUFFIX) for name in fs.list_directory(directory)]
     found = [base for base in bases if base is not None]
-    # One that a running node trims away meanwhile is none that is damaged.
+    # A file that a running node removes meanwhile is not damaged.
     damaged = [
         path.name
         for base in found
