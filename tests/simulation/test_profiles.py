@@ -61,6 +61,7 @@ def test_a_night_of_a_profile_is_clean_and_eventful(
     assert not report.shortfalls(), f"{report.shortfalls()}; {report.counts}"
 
 
+@pytest.mark.long
 def test_every_fault_gives_the_same_trace_in_every_process() -> None:
     """Run the profile with all faults in two processes with different string hashes."""
     script = (

@@ -53,6 +53,7 @@ def test_the_seeds_of_a_night_are_clean(request: pytest.FixtureRequest) -> None:
     _assert_clean(run_lane(range(1, 1 + count)))
 
 
+@pytest.mark.long
 def test_a_seed_gives_the_same_trace_in_every_process() -> None:
     """Run one seed in two processes with different string hashes."""
     hashes = {_trace_hash("1"), _trace_hash("2")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def details(action: Action, outcome: Outcome) -> st.SearchStrategy[dict[str, obj
     return st.one_of(seen, st.just({"exists": False})).map(lambda each: {"result": each})
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(histories())
 def test_both_checkers_agree(operations: list[Operation]) -> None:

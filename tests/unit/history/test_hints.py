@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def test_a_history_with_many_open_writes_is_decided() -> None:
     assert report.check_result is CheckResult.VALID
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(histories(), st.data())
 def test_no_hint_however_wrong_changes_a_check_result(operations, data) -> None:
@@ -57,6 +59,7 @@ def test_no_hint_however_wrong_changes_a_check_result(operations, data) -> None:
     assert found.check_result is expected
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(histories(), st.data())
 def test_no_hint_changes_a_check_result_about_the_log(operations, data) -> None:

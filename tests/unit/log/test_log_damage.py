@@ -145,6 +145,7 @@ def test_a_flipped_epoch_in_a_sealed_segment_is_found_at_the_next_ones_base():
     assert caught.value.path == FIRST
 
 
+@pytest.mark.long
 def test_every_flipped_bit_in_every_file_is_found_or_has_no_effect():
     """Nothing silent: either an error, or exactly the log that was written."""
     source = rolled(9)

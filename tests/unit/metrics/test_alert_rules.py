@@ -27,26 +27,38 @@ GONE = f"1x{BEGINS - 1} stale _x{ENDS - BEGINS - 1} 1x{MINUTES - ENDS}"
 pytestmark = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 
 
-def fired(tmp_path: Path, alert: str, series: dict[str, str], minute: int) -> list[str]:
-    """The labels of each alert that fires for these series, one sample a minute, at that minute."""
+def fired(tmp_path: Path, alert: str, series: dict[str, str], *minutes: int) -> list[list[str]]:
+    """For each of the minutes, the labels of each alert that fires; one sample a minute."""
     case = {
         "interval": "1m",
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
-        "alert_rule_test": [{"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": []}],
+        "alert_rule_test": [
+            {"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": []} for minute in minutes
+        ],
     }
     file = tmp_path / "case.yaml"
     # What is JSON is YAML. No alert is expected, so the engine complains of those that fire.
     file.write_text(json.dumps({"rule_files": [str(ALERTS)], "tests": [case]}), encoding="utf-8")
     done = promtool("test", "rules", str(file))
-    if done.returncode == 0:
-        return []
-    log_problem = done.stderr.decode()
-    assert f"alertname: {alert}" in log_problem, log_problem
-    return re.findall(r"Labels:\{([^}]*)\}", log_problem.partition("got:")[2])
+    report = done.stderr.decode()
+    assert done.returncode == 0 or f"alertname: {alert}" in report, report
+    found: list[list[str]] = []
+    for minute in minutes:
+        _, _, after = report.partition(f"alertname: {alert}, time: {shown(minute)},")
+        got = after.partition("alertname:")[0].partition("got:")[2]
+        found.append(re.findall(r"Labels:\{([^}]*)\}", got))
+    assert any(found) == bool(done.returncode), report
+    return found
+
+
+def shown(minute: int) -> str:
+    """A time as promtool prints it: 30m, 1h, 1h20m."""
+    hours, minutes = divmod(minute, 60)
+    return f"{hours}h" * bool(hours) + f"{minutes}m" * bool(minutes or not hours)
 
 
 def firing(tmp_path: Path, alert: str, series: dict[str, str], minute: int) -> bool:
-    return bool(fired(tmp_path, alert, series, minute))
+    return fired(tmp_path, alert, series, minute) != [[]]
 
 
 def steps(well: float, ill: float) -> str:
@@ -154,11 +166,11 @@ def test_every_alert_has_a_case() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.alert)
 def test_it_fires_in_the_ill_cluster_alone_and_ends(tmp_path: Path, case: Case) -> None:
     series = {**in_cluster("ill", case.changes), **in_cluster("well", {})}
-    assert fired(tmp_path, case.alert, series, BEGINS - 1) == []
-    found = fired(tmp_path, case.alert, series, ENDS - 1)
+    minutes = BEGINS - 1, ENDS - 1, ENDS + case.ended_minutes
+    before, found, after = fired(tmp_path, case.alert, series, *minutes)
     assert found, "it does not fire"
     assert all('cluster="ill"' in labels for labels in found), found
-    assert fired(tmp_path, case.alert, series, ENDS + case.ended_minutes) == []
+    assert before == after == []
 
 
 @pytest.mark.parametrize(
@@ -176,10 +188,11 @@ def test_no_leader_also_fires_where_every_node_is_gone(tmp_path: Path) -> None:
     changes = {node("up", number, JOB): steps(1, 0) for number in range(1, 6)}
     changes[node("quorate_raft_can_write", 1)] = GONE
     series = {**in_cluster("ill", changes), **in_cluster("well", {})}
-    found = fired(tmp_path, "QuorateNoLeader", series, ENDS - 1)
+    (found,) = fired(tmp_path, "QuorateNoLeader", series, ENDS - 1)
     assert len(found) == 1
     assert 'cluster="ill"' in found[0]
-    assert len(fired(tmp_path, "QuorateNoLeader", {"other": "1x60"}, 30)) == 1
+    (found,) = fired(tmp_path, "QuorateNoLeader", {"other": "1x60"}, 30)
+    assert len(found) == 1
 
 
 def test_promtool_accepts_all_rules() -> None:

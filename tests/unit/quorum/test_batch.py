@@ -239,6 +239,7 @@ def test_decompression_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             read(raw, header)
 
 
+@pytest.mark.long
 def test_a_compressed_batch_takes_no_more_memory_than_an_honest_one() -> None:
     """A peer's or a file's: the largest values, and the most records, that some kilobytes can hold.
 

@@ -67,7 +67,10 @@ def cases() -> Iterator[tuple[int, str, tuple[NodeId, ...]]]:
                 yield count, kind, reached
 
 
-@pytest.mark.parametrize("death", ["killed", "silent", "cut off"])
+@pytest.mark.parametrize(
+    "death",
+    ["killed", *(pytest.param(each, marks=pytest.mark.long) for each in ("silent", "cut off"))],
+)
 @pytest.mark.parametrize(("count", "kind", "reached"), tuple(cases()))
 def test_the_remaining_voters_elect_a_leader(
     count: int, kind: str, reached: tuple[NodeId, ...], death: str

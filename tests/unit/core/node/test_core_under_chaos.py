@@ -182,7 +182,9 @@ class Chaos:
             assert member.raft.high_watermark == end.offset
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))]
+)
 @pytest.mark.parametrize(("voters", "observers"), [(3, 1), (5, 0), (1, 1), (2, 0)])
 def test_a_storm_never_breaks_safety_and_heals(seed: int, voters: int, observers: int) -> None:
     """Goal: safety in a storm, progress after it. Method: a seeded random schedule."""
