@@ -62,6 +62,14 @@ def test_files_set_aside_are_shown(data_dir: Path) -> None:
     assert check_results(config)["quarantine"] is CheckResult.WARNING
 
 
+def test_a_checkpoint_under_another_name_is_named(data_dir: Path) -> None:
+    partition = data_dir / "__cluster_metadata-0"
+    name = f"{414:020d}-{0:010d}.checkpoint"
+    shutil.copy(partition / f"{0:020d}-{0:010d}.checkpoint", partition / name)
+    config = ServerConfig(node=NodeConfig(id=1, data_dir=data_dir))
+    assert check_results(config)[name] is CheckResult.FAILED
+
+
 @pytest.mark.parametrize("with_marks", [True, False])
 def test_deep_finds_a_corrupt_epoch(
     data_dir: Path, with_marks: bool, capsys: pytest.CaptureFixture[str]
