@@ -197,6 +197,13 @@ def test_probes_and_metrics(node: Node) -> None:
     assert {name for name in named if not name.endswith("_created")} <= set(CATALOG)
 
 
+@pytest.mark.parametrize("seconds", ["0.001", "0.01"])
+def test_a_tiny_deadline_is_one_line_and_no_traceback(node: Node, seconds: str) -> None:
+    status, _, err = node.run("--timeout", seconds, "topic", "list")
+    assert status in (0, 7)
+    assert err.count("\n") == (1 if status else 0), err
+
+
 def test_the_audit_log_has_principal_and_reason(node: Node) -> None:
     """What a command was given for can be read from the files of a running node."""
     node.ask("config", "set", "broker", "", "log.retention.ms=9", "--reason", "test")
