@@ -1,4 +1,4 @@
-"""A process that is asked to stop before it has an event loop that could be told.
+"""A process that is asked to stop before it has an event loop.
 
 Loading the packages and opening a long log take a while. Whoever stops a node then should see it
 stop, and not as if it had been killed.
@@ -18,7 +18,7 @@ TOLD = "stopped before the node had started"
 
 
 class EarlyStop(BaseException):
-    """Asked to stop while starting. Not an ``Exception``: nobody recovers from it."""
+    """Asked to stop while starting. Not an ``Exception``: no code recovers from it."""
 
 
 def leave_when_asked() -> None:
@@ -36,7 +36,7 @@ def leave_when_asked() -> None:
 def early_stop() -> Iterator[None]:
     """Within it the stop signals raise ``EarlyStop``, until an event loop takes them over.
 
-    SIGHUP has nobody to listen to it yet and is ignored: the configuration has just been read.
+    SIGHUP has no handler yet and is ignored: the configuration has just been read.
 
     For the main thread. Only for work that may be left at any instruction, which opening a data
     directory is: a crash leaves it no differently.

@@ -1,7 +1,7 @@
 """The first lines of every ``quorate`` process, before anything that takes time to load is loaded.
 
-Loading the packages takes about a second. A node that is told to stop in it should end as one that
-is told a second later, and whoever interrupts a command should see no traceback.
+Loading the packages takes about a second. A node that is stopped meanwhile should end as one that
+is stopped a second later, and an interrupted command should show no traceback.
 
 Nothing is imported at the top but what costs nothing.
 """

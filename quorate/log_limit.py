@@ -21,7 +21,7 @@ BYTES_MAX: Final = 512 << 10
 ERRORS_PER_KIND_MAX: Final = 10
 WINDOW_S: Final = 60.0
 KINDS_MAX: Final = 256
-"""Kinds that are told apart in one window; all others of a level are one kind."""
+"""Kinds counted separately in one window; all others of a level are one kind."""
 LINE_CHARACTERS_MAX: Final = 8192
 """A longer line is cut: texts of others are parts of some."""
 

@@ -67,7 +67,7 @@ def configure_logging(level: str, form: str) -> None:
 def leave_out_gone_callers() -> None:
     """No traceback of gRPC's for a caller whose deadline passed while its answer was sent.
 
-    Any caller can cause one per call, and nobody can do anything about it.
+    Any caller can cause one per call, and an operator can do nothing about it.
     """
     logging.getLogger("grpc._cython.cygrpc").addFilter(_is_not_of_a_gone_caller)
 

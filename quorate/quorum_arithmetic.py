@@ -2,7 +2,7 @@
 
 Pure. A voter counts as *able* when it can acknowledge now: the leader itself, and whoever
 fetched and was level with it lately. What is not known counts as unable: right after an election
-a leader has not heard of everybody yet, and whoever decides on doubt loses a majority.
+a leader has not heard from every voter yet, and a decision on doubtful data loses a majority.
 
 See: Raft dissertation section 4 (why one voter at a time), KIP-853.
 """
@@ -46,7 +46,7 @@ class Replica:
     longer as lagging: what the leader itself bears of a majority before it gives up."""
     probed_ms: int = -1
     """How long ago a sign of life was asked for; whoever has not fetched since is taken as
-    unreachable as well. -1: nobody asked."""
+    unreachable as well. -1: no such request was made."""
 
     @property
     def condition(self) -> Condition:
@@ -95,7 +95,7 @@ class QuorumStatus:
 
     @property
     def may_fail_next(self) -> tuple[int, ...]:
-        """Voters of which any one may fail now. Who is not able is missed by nobody."""
+        """Voters of which any one may fail now. A voter that is not able does not count."""
         if self.margin < 0:
             return ()
         return tuple(each.id for each in self.voters if self.margin > 0 or not each.is_able)

@@ -1,4 +1,4 @@
-"""What commands over the audit trail share: the extra they need, and how their errors are told."""
+"""Shared by the audit commands: the extra that they need, and how their errors are shown."""
 
 from __future__ import annotations
 

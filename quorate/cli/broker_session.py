@@ -54,7 +54,7 @@ async def _beat(
     *,
     want_shut_down: bool = False,
 ) -> bool | None:
-    """One heartbeat; whether the broker should stop now, None when nobody answered."""
+    """One heartbeat; whether the broker should stop now, None when no node answered."""
     try:
         position = (await client.describe_cluster()).position
         applied = await client.heartbeat(

@@ -1,4 +1,4 @@
-"""``quorate config show``: what this node would be told, and by whom."""
+"""``quorate config show``: the settings of this node, and where each comes from."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ async def _ask(
         raise _unreachable(servers, str(error), error) from error
     except OutcomeUnknownError as error:
         raise CliError(
-            f"sent, but nobody said what became of it: {error}",
+            f"sent, but the outcome is unknown: {error}",
             hint="look before repeating: it may have been applied",
             code=Exit.UNREACHABLE,
         ) from error
@@ -197,7 +197,9 @@ def confirm(question: str, *, is_sure: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise CliError(
-            "not sure enough", hint="add --yes when nobody can be asked", code=Exit.REFUSED
+            "not sure enough",
+            hint="add --yes if there is no terminal to confirm on",
+            code=Exit.REFUSED,
         )
     click.confirm(question, abort=True, err=True)
 

@@ -43,7 +43,7 @@ _COLUMNS = ("table", "rows")
 @click.option(
     "--only-before-damage",
     is_flag=True,
-    help="Export what lies before the damage of a damaged log; the exit code stays 8.",
+    help="Export the part of a damaged log before the damage; the exit code stays 8.",
 )
 @pass_session
 def export(

@@ -89,7 +89,7 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
             code=Exit.USAGE,
         )
     if len(voters) == 1 and own[0] != ZERO_UUID and not unsafe_lone_directory_id:
-        # Run again on an empty disk it would make a second self, and there is nobody to ask.
+        # Run again on an empty disk it would format a second replica of this id, unnoticed.
         raise CliError(
             "one initial voter with a directory id that is given: repeated on an empty disk, the "
             "same command makes a voter that has forgotten its votes and does not know it",

@@ -39,7 +39,7 @@ def import_command(
 ) -> None:
     """Load the metadata in DIRECTORY, a Kafka controller's, into an empty cluster.
 
-    The whole source is proven first. Run it again to go on where it stopped; nobody else can
+    The whole source is proven first. Run it again to continue where it stopped; nothing else can
     write until it is done. In the end the cluster's state digest is compared with that of a
     replay of DIRECTORY; exit code 3 if they differ.
     """

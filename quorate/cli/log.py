@@ -52,8 +52,8 @@ def dump(
     With -o json or yaml each file is one document with a row per batch, with jsonl each batch is a
     line. Every checksum is proven; damage ends the dump with exit code 8, naming the position,
     and the document says so in its last field, error. Of a directory without a stored high
-    watermark, such as a Kafka controller's, whatever contradicts the epochs of the batches is told
-    as a warning.
+    watermark, such as a Kafka controller's, contradictions with the epochs of the batches are
+    reported as a warning.
     """
     paths = [path for given in files for path in _files_of(given)]
     if session.output == "json" and len(paths) > 1:
@@ -80,7 +80,7 @@ def dump(
 def _warn_of_epochs(session: Session, given: Path) -> None:
     directory = _partition_of(given)
     if load_watermarks(OsFileSystem(), directory) is not None:
-        # Ours: nothing would be said, and reading it all a second time takes as long as the dump.
+        # Our own log: there is nothing to report, and a second reading takes as long as the dump.
         return
     try:
         log = open_readonly(directory)

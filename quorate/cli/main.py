@@ -18,7 +18,7 @@ from quorum.transport.poller import poll_on_waiting_thread
 PLACES: dict[str, tuple[str, str]] = {
     "format": ("quorate.cli.format:format_command", "Make a data directory for a node."),
     "demo": ("quorate.cli.demo:demo", "Show the whole job on this machine."),
-    "server": ("quorate.cli.server:server", "Run one node until it is told to stop."),
+    "server": ("quorate.cli.server:server", "Run one node until it is stopped."),
     "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum, change voters and leader."),
     "topic": ("quorate.cli.topic:topic", "Create, list, describe, grow and delete topics."),
     "broker": ("quorate.cli.broker:broker", "Register, list and unregister brokers."),

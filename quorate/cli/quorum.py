@@ -63,11 +63,11 @@ def status(session: Session, any_node: bool) -> None:
 def replication(session: Session, any_node: bool) -> None:
     """Show every replica with its position, lag and last contact.
 
-    Timestamps are milliseconds since 1970; -1 stands for what the answering node does not know.
+    Timestamps are milliseconds since 1970; -1 if the answering node does not know.
     Up to ``compared_end`` a replica's log digest was equal to the leader's. ``route`` names the
     relays between an observer and the leader, nearest first; of those behind a relay nothing else
     is known here, the relay itself knows more (--any-node). From ``subtree_low``
-    on a relay says its subtree needs the log, provisionally while it may not have heard of all
+    on a relay says its subtree needs the log, provisionally while it may not know all
     since it has started again.
     """
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))

@@ -1,4 +1,4 @@
-"""Replicas that need somebody's help: how they are marked, and what to do about them."""
+"""Replicas that need an operator: how they are marked, and what to do about them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from quorum.v1.admin_pb2 import FeatureDescription
 async def objections_to_versions(
     session: Session, client: Client, at: str | None, node: int
 ) -> list[str]:
-    """Levels in force that ``node`` cannot run with; empty too where nobody said where to ask."""
+    """Levels in force that ``node`` cannot run with; empty too if no address of it is known."""
     if at is None:
         return []
     in_force = await client.describe_features(read=LINEARIZABLE)

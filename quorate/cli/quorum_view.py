@@ -19,11 +19,11 @@ def voters_of(answer: DescribeQuorumResponse, *, probed_at_ms: int = -1) -> Quor
     With ``probed_at_ms``, a time by the leader's clock, only those count that have fetched since.
 
     Raises:
-        CliError: UNREACHABLE when it is not the leader's answer: nobody else knows.
+        CliError: UNREACHABLE when it is not the leader's answer: only the leader knows.
     """
     if not answer.is_leader:
         raise CliError(
-            "the quorum has no leader that can be reached, and nobody else knows who is level",
+            "the leader cannot be reached, and only the leader knows which voters are caught up",
             hint="`quorum describe status --any-node` shows what a node knows",
             code=Exit.UNREACHABLE,
         )
@@ -84,7 +84,7 @@ def comparison(
     objections: list[str],
     warnings: list[str],
 ) -> Result:
-    """Voter sets beneath each other, with what speaks against the step between them."""
+    """Voter sets beneath each other, with the objections to the step between them."""
     return Result(
         kind,
         {**fields, "objections": objections, "warnings": warnings},

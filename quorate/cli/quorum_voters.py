@@ -46,7 +46,7 @@ _NODE = click.argument("node", type=click.IntRange(min=0))
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a command is about to do, and what speaks against it."""
+    """What a command is about to do, and the objections to it."""
 
     verb: str
     node: int
@@ -86,7 +86,7 @@ def parse_endpoint(text: str) -> Endpoint:
     """The endpoint of ``NAME://host:port``.
 
     Raises:
-        click.BadParameter: It is not of that form, or nobody can be reached there.
+        click.BadParameter: It is not of that form, or no node can be reached at such an address.
     """
     name, separator, address = text.partition("://")
     if not separator or not name:
@@ -120,7 +120,7 @@ def _place_options(function: Function) -> Function:
 
 def _step_options(function: Function) -> Function:
     function = click.option(
-        "--force", is_flag=True, help="Ask the leader although the arithmetic speaks against it."
+        "--force", is_flag=True, help="Ask the leader in spite of the objections."
     )(function)
     return click.option("--dry-run", is_flag=True, help="Only show the arithmetic.")(function)
 
@@ -260,7 +260,7 @@ async def _place(
     directory_id: bytes,
     endpoints: tuple[Endpoint, ...],
 ) -> _Place:
-    """Which disk, and where; what was not said, the node at that address is asked."""
+    """The disk and its address; what was not given is requested from the node at that address."""
     if at is None:
         return _Place(directory_id, endpoints)
     try:
@@ -303,7 +303,7 @@ def _carry_out(
     dry_run: bool,
     force: bool,
 ) -> None:
-    """Show the arithmetic, and unless it speaks against the step, take it."""
+    """Show the arithmetic, and take the step unless there are objections."""
 
     async def work(client: Client) -> tuple[_Step, _Changed | None]:
         began = time.monotonic()

@@ -34,7 +34,7 @@ def server(
     settings: tuple[str, ...],
     unsafe_bootstrap_without: str | None,
 ) -> None:
-    """Run one node until it is told to stop.
+    """Run one node until it is stopped.
 
     SIGTERM or SIGINT hands leadership over, drains and stops; a second one ends the process at
     once, as a crash would, with exit code 1, or 8 if the disk had failed. SIGHUP reads the

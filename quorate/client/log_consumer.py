@@ -212,7 +212,7 @@ class LogConsumer:
         self._must_validate = False
 
     async def _reset_position(self, cause: OffsetOutOfRangeError) -> None:
-        """Go to one end of the log, as the leader of the newest epoch heard of knows it."""
+        """Go to one end of the log, as the leader of the newest known epoch reports it."""
         policy = self._reset
         if policy is ResetPolicy.NONE:
             raise cause

@@ -44,7 +44,7 @@ class Operations(Queries):
             RefusedError: INELIGIBLE_REPLICA or VOTER_NOT_FOUND when the target cannot lead;
                 REQUEST_TIMED_OUT when it did not take over; NEW_LEADER_ELECTED when another did.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
         before: list[admin_pb2.DescribeQuorumResponse] = []
 
@@ -90,7 +90,7 @@ class Operations(Queries):
             RefusedError: DUPLICATE_VOTER, VOTER_REMOVED, INVALID_REQUEST; REQUEST_TIMED_OUT when
                 another change is under way, or it is not level or cannot be reached.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
         request = admin_pb2.AddVoterRequest(
             voter_id=voter_id, directory_id=directory_id, endpoints=endpoints, readmit=readmit
@@ -115,7 +115,7 @@ class Operations(Queries):
             RefusedError: VOTER_NOT_FOUND, also for the last one; REQUEST_TIMED_OUT when another
                 change is under way.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
         request = admin_pb2.RemoveVoterRequest(voter_id=voter_id, directory_id=directory_id)
 
@@ -144,7 +144,7 @@ class Operations(Queries):
         Raises:
             RefusedError: VOTER_NOT_FOUND; REQUEST_TIMED_OUT when it cannot be reached there.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and nobody could say in time what became of it.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
         places = list(endpoints)
         request = admin_pb2.UpdateVoterRequest(

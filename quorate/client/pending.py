@@ -42,7 +42,7 @@ class Pending:
         self.deadline = deadline
         self.size = size
         self.is_init = is_init
-        """Asks for a producer on behalf of the writer itself; nobody waits on ``done``."""
+        """Asks for a producer on behalf of the writer itself; no caller waits on ``done``."""
         self.producer_session: PendingProducerSession | None = None
         self.attempts = 0
         """How often it may have reached a server under its present number."""

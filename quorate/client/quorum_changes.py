@@ -52,7 +52,7 @@ class QuorumChanges:
     """Carries changes out, one call each. Owned by one client, on its event loop.
 
     Args:
-        describe: The leader's view of the quorum, or somebody's when there is no leader.
+        describe: The leader's view of the quorum, or another node's if there is no leader.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class QuorumChanges:
         Raises:
             RefusedError: It was refused, and has not taken place.
             UnavailableError: No leader took it in time: it has not taken place.
-            OutcomeUnknownError: It was sent, and in time nobody could tell what became of it.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
         attempt = _Attempts(self._caller, change, timeout_seconds)
         try:
@@ -121,7 +121,7 @@ class _Attempts:
         self._fenced_epoch = -1
         self._was_done_before = False
         self.is_in_doubt = False
-        """It was sent, and nobody said that it was not taken."""
+        """Whether it was sent and may have been taken."""
         self.must_look = False
         """It may be as wanted already, by us or without us."""
         self.last: ClientError | None = None

@@ -114,7 +114,7 @@ class _ReadStream:
         await self._stream.end()
 
     def _take(self) -> ReadStreamRequest | None:
-        """The next message: what nobody waits for any more is left out."""
+        """Return the next message, without queries that no caller waits for any more."""
         message = ReadStreamRequest()
         room, longest = READ_MESSAGE_BYTES_MAX - _QUERY_BYTES_MAX, 0.0
         while self._unsent and room > 0 and len(message.queries) < READS_PER_MESSAGE_MAX:

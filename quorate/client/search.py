@@ -112,7 +112,7 @@ class LeaderSearch:
                 await call.write(self._hello)
                 response = await call.read()
                 metadata = await call.initial_metadata()
-            # An old leader that has not heard of its successor accepts as well.
+            # An old leader that does not know its successor accepts as well.
             if (
                 not self._nodes.stranger(metadata)
                 and response is not grpc.aio.EOF

@@ -25,7 +25,7 @@ class LiveStream(Generic[RequestT]):
 
     gRPC hands every completion to the event loop that began the operation, also when that loop is
     closed already, which then fails in whatever loop the process runs next. ``end`` leaves none
-    behind; ``close`` is for a loop that goes on.
+    behind; ``close`` is for a loop that continues.
     """
 
     def __init__(

@@ -81,7 +81,7 @@ class Watch:
         Raises:
             LogTruncationError: What was handed out is no longer part of the log.
             OffsetOutOfRangeError: The log no longer reaches back to ``offset`` and the watch
-                was told not to begin again.
+                was configured not to begin again.
             ProtocolError: The server skipped or repeated something.
             UnavailableError: No node answered for ``outage_seconds_max``.
         """

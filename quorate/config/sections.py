@@ -75,7 +75,7 @@ class ClusterConfig:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """Who this node is and where its files lie."""
+    """The identity of this node and the place of its files."""
 
     id: int = setting(
         -1, "Number of this node, unique in the cluster.", Range(0, NODE_ID_MAX), kafka="node.id"
@@ -102,7 +102,7 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class ListenerConfig:
-    """Addresses listened on, and those told to others. All ``host:port``; port 0 picks one."""
+    """Addresses to listen on, and addresses to advertise. All ``host:port``; port 0 picks one."""
 
     client: str = setting("127.0.0.1:9190", "host:port for clients.", kafka="listeners")
     peer: str = setting(
@@ -110,10 +110,10 @@ class ListenerConfig:
         kafka="controller.listener.names",
     )  # fmt: skip
     advertised_client: str = setting(
-        "", "host:port that clients are told.", kafka="advertised.listeners"
+        "", "host:port advertised to clients.", kafka="advertised.listeners"
     )
     advertised_peer: str = setting(
-        "", "host:port that replicas are told.", kafka="advertised.listeners"
+        "", "host:port advertised to replicas.", kafka="advertised.listeners"
     )
 
     @property
@@ -123,12 +123,12 @@ class ListenerConfig:
 
     @property
     def reached_by_clients_at(self) -> str:
-        """What clients are told."""
+        """The address advertised to clients."""
         return self.advertised_client or self.client
 
     @property
     def reached_by_peers_at(self) -> str:
-        """What peers are told."""
+        """The address advertised to peers."""
         if self.advertised_peer:
             return self.advertised_peer
         return self.peer or self.reached_by_clients_at
@@ -267,7 +267,7 @@ class TlsConfig:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether listeners speak TLS."""
+        """Whether listeners use TLS."""
         return self.cert_file != Path()
 
     def problems(self) -> list[str]:

@@ -111,7 +111,7 @@ class ServerConfig:
             found.append(
                 f"snapshot.lease_ms ({self.snapshot.lease_ms}) must be at least "
                 f"quorum.request_timeout_ms ({quorum.request_timeout_ms}), or a checkpoint goes "
-                "while somebody waits for a slice of it"
+                "while a caller waits for a slice of it"
             )
         return found
 

@@ -76,7 +76,7 @@ class Controller:
         self.fault: QuorateError | None = None
         """Why replay has stopped before a committed record, if it has. Reads go on.
 
-        ``on_replay`` is called with it as text, and with an empty one when replay goes on.
+        ``on_replay`` is called with it as text, and with an empty one when replay continues.
         """
         self._machine = machine
         self._open_checkpoint = open_checkpoint
@@ -214,7 +214,7 @@ class Controller:
         self._publish(before)
 
     def on_snapshot(self, snapshot_id: SnapshotId) -> None:
-        """Forget the image and load this checkpoint; delivery goes on at its end offset.
+        """Drop the image and load this checkpoint; delivery continues at its end offset.
 
         One that this release cannot load stops replay; the former image stays in force.
 

@@ -102,7 +102,7 @@ class PeriodicTasks:
 
 
 def expired_producers(delta: ImageDelta, oldest_kept_ms: int) -> list[MetadataRecord]:
-    """Records that forget writers not heard of since ``oldest_kept_ms`` (360.5).
+    """Records that expire writers without a write since ``oldest_kept_ms`` (360.5).
 
     A transactional id goes when its producer is unknown or goes as well. At most
     ``EXPIRED_PER_BATCH_MAX`` records, the lowest ids first.

@@ -1,4 +1,4 @@
-"""The folder of a demo: emptied only if a demo made it, and nobody lives there any more."""
+"""The folder of a demo: emptied only if a demo made it and none of its servers runs any more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MARKER = ".quorate-demo"
 
 
 class PlaceTakenError(QuorateError):
-    """The folder is somebody else's, or servers of an earlier demo still run in it."""
+    """The folder was not made by a demo, or servers of an earlier demo still run in it."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """Ports for servers of this machine, so that no two clusters choose the same.
 
 A port is chosen long before its server binds it, and a server that is down for a while must find
-its port free when it comes back. So looking whether somebody listens is not enough: a chosen
+its port free when it comes back. So it is not enough to test whether a process listens: a chosen
 port belongs to the choosing process until that ends, by a lock that other processes see.
 """
 
@@ -18,7 +18,7 @@ from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_000)
-"""Below the range that the kernel hands out by itself, to whoever connects somewhere."""
+"""Below the range from which the kernel takes the ports of outgoing connections."""
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -91,5 +91,5 @@ _RESERVATIONS: Final = PortReservations(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different, and this process's until it ends."""
+    """Ports that no process listens on, all different, and this process's until it ends."""
     return _RESERVATIONS.choose(count)

@@ -69,7 +69,7 @@ class Scale:
 
 
 class Story:
-    """One telling. Owned by one event loop; the cluster is stopped by whoever made it."""
+    """One run of the demo. Owned by one event loop; the cluster is stopped by its creator."""
 
     def __init__(
         self, cluster: LocalCluster, stage: Stage, scale: Scale, *, source: Path | None
@@ -250,7 +250,7 @@ class Story:
         )
 
         async def exported() -> str | None:
-            # What a directory says is committed may lie a second behind.
+            # The committed offset of a directory may be a second old.
             printed = await asyncio.to_thread(self._run_export)
             found = _EXPORTED.search(printed)
             return printed if found and int(found[1]) >= end_offset else None
@@ -308,7 +308,7 @@ class Story:
     def _want_many_chunks(self, node: LocalNode) -> None:
         size = int(self._metric(self._leader(), "snapshot_size_bytes"))
         node.settings["quorum.snapshot_chunk_bytes"] = max(1, size // _CHUNKS_WANTED)
-        # Chunks are told at this level only.
+        # Chunks are logged at this level only.
         node.settings["logging.level"] = "debug"
         self.cluster.configure(node)
         if node.log_path.exists():

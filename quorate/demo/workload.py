@@ -142,7 +142,7 @@ class Workload:
         on_write: Callable[[], None] = lambda: None,
         writers: int = 8,
     ) -> None:
-        """Change things until told to stop; refusals are counted, failures raised."""
+        """Make changes until stopped; refusals are counted, failures raised."""
 
         async def writer() -> None:
             while not should_stop():

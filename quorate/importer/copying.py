@@ -2,7 +2,7 @@
 
 Commands without a producer are evaluated in the order in which a stream carries them, and the
 cluster takes each range of the source only where the one before ended. So nothing can be left
-out or applied twice, whatever breaks: whoever comes next asks where the import is and goes on.
+out or applied twice, whatever breaks: the next run asks where the import is and continues.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class InterruptedCopyError(Exception):
 class StreamCopy:
     """One attempt: sends steps on an accepted stream until all are answered.
 
-    ``on_copied`` is told of each step once the cluster has it, in order.
+    ``on_copied`` is called for each step once the cluster has it, in order.
     """
 
     def __init__(

@@ -156,7 +156,7 @@ class Import:
         dry_run: bool = False,
     ) -> None:
         loop = asyncio.get_running_loop()
-        heard = "no leader was found"
+        last_error = "no leader was found"
 
         def make(step: Step) -> ImportBatch:
             return self._batch(step, is_last=is_last, dry_run=dry_run)
@@ -174,14 +174,14 @@ class Import:
                         await StreamCopy(found.call, make, on_copied).run(steps())
                         return
                     except InterruptedCopyError as error:
-                        heard = str(error) or heard
+                        last_error = str(error) or last_error
                     finally:
                         found.call.cancel()
                     await asyncio.sleep(RETRY_SECONDS)
                     await self._resynchronise()
         except TimeoutError as error:
             raise UnavailableError(
-                f"nothing was taken for {self._stall_seconds:g} s: {heard}"
+                f"nothing was taken for {self._stall_seconds:g} s: {last_error}"
             ) from error
 
     async def _resynchronise(self) -> None:

@@ -21,7 +21,7 @@ _MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord
 
 
 class TransactionScan:
-    """Collects where the transactions of one log lie; ask once all of the log was taken in.
+    """Collects where the transactions of one log are; ask once all of the log was taken in.
 
     That markers stand in a sensible order is replay's to check, not this one's.
     """

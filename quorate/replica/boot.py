@@ -3,7 +3,7 @@
 The order is the safety argument. Checkpoints are proven first, because the log may only start
 where an intact checkpoint ends. What is damaged is set aside, never deleted, and a *vote floor*
 is stored before anything that this replica may have acknowledged leaves its log, so that it
-helps nobody to be elected without those records.
+helps no candidate without those records to be elected.
 
 Used alike by the server and the simulator; every file is reached through ``FileSystem``.
 
@@ -114,7 +114,7 @@ def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
     """Open, recover and load; nothing runs yet.
 
     ``static_voters`` hold until a voters record is found; epoch 1 does not wait for
-    ``bootstrap_without``. ``progress`` hears the bytes of log scanned and in all. ``decode`` knows
+    ``bootstrap_without``. ``progress`` gets the bytes of log scanned and in all. ``decode`` knows
     the release's types. Unless ``uses_native_codec`` is None, records must be in that codec.
 
     Raises:
@@ -361,7 +361,7 @@ def _controls(log: SegmentedLog, offset: int) -> Iterator[tuple[int, object]]:
 
 
 def _age_ms(fs: FileSystem, path: Path, clock: Clock) -> int:
-    """How long a file has been as it is, 0 where nobody knows.
+    """How long a file has been as it is, 0 if unknown.
 
     By the wall clock, which may have been set since: the log is then trimmed sooner or later than
     the lag time says, and a replica that is left behind fetches the checkpoint.

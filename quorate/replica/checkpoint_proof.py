@@ -93,5 +93,5 @@ class CheckpointProof:
             _log.error("event=checkpoint_damaged snapshot=%s cause=%s", snapshot_id, error)
             self._withdraw(snapshot_id, str(error))
         except StorageError as error:
-            # Gone, or not readable just now: serving it says so to whoever asks.
+            # Gone, or not readable just now: serving it reports that to the requester.
             _log.warning("event=checkpoint_unread snapshot=%s cause=%s", snapshot_id, error)

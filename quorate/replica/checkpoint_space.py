@@ -4,7 +4,7 @@ A checkpoint that does not fit costs more than itself. While it is written it ta
 needs next, and a log that finds no space stops the node; so the log keeps a reserve, and what
 failed waits before it is tried again.
 
-How large the next one will be nobody knows. The log written since is no measure of it: one key
+The size of the next one is not known in advance. The log written since is no measure of it: one key
 changed again and again makes a long log and a small checkpoint, and to refuse that one is to
 leave the log untrimmed until the disk is full. So one is begun where another of the newest's size
 would fit, and given up once it grows into the reserve.

@@ -1,4 +1,4 @@
-"""A file system for reading in the background: in small pieces, at a pace, until told to stop.
+"""A file system for reading in the background: in small pieces, at a pace, until stopped.
 
 Whoever reads through it needs neither a pace nor a way to be stopped of his own: the code that
 proves files at a start proves them beside everything else as well.
@@ -20,8 +20,8 @@ CHUNK_BYTES: Final = 64 << 10
 _TIMER_SLACK_S: Final = 50e-6
 
 
-class PacedStop(Exception):  # noqa: N818 - not an error: somebody wants the reading to end
-    """Reading was told to stop."""
+class PacedStop(Exception):  # noqa: N818 - not an error: a caller wants the reading to end
+    """A stop of the reading was requested."""
 
 
 class Pace:
@@ -50,7 +50,7 @@ class PacedFiles:
 
     Args:
         fs: Where the files are.
-        pace: None for as fast as the disk is, where somebody waits for the outcome.
+        pace: None for as fast as the disk is, if a caller waits for the outcome.
     """
 
     def __init__(self, fs: FileSystem, pace: Pace | None = None) -> None:
@@ -65,7 +65,7 @@ class PacedFiles:
         self._stopped.set()
 
     def pause(self, seconds: float) -> bool:
-        """Wait; whether it was told to stop."""
+        """Wait; return whether a stop was requested."""
         # The shortest wait takes as long as the slack of the system's timer, for every piece anew.
         return self._stopped.wait(seconds if seconds > _TIMER_SLACK_S else 0)
 

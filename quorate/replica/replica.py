@@ -171,12 +171,12 @@ class Replica:
 
     # ------------------------------------------------------------------ inside
 
-    def _published(self, told: Published) -> None:
+    def _published(self, published: Published) -> None:
         self._has_published = True
-        # What is applied on the way up is told at its end: the core knows nothing yet.
-        if self._is_started and told.after.features is not told.before.features:
+        # What is applied during the start is reported at its end: the core has no state yet.
+        if self._is_started and published.after.features is not published.before.features:
             self._report_levels()
-        self.driver.controls.applied(told.after.provenance.timestamp_ms)
+        self.driver.controls.applied(published.after.provenance.timestamp_ms)
 
     def _report_levels(self) -> None:
         levels = dict(self.controller.image.features.levels)

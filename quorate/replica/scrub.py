@@ -3,8 +3,9 @@
 Every batch of the log below the flushed end and every checkpoint is read again and proven, as
 ``quorate log verify`` does. What is found is acted on as at any other time:
 
-* a damaged batch: the core is told and has the log verified at once; if that finds it too, this
-  life ends with a vote floor stored, and the next sets the segment aside and fetches it anew;
+* a damaged batch: it is reported to the core, which has the log verified at once; if that finds
+  it too, this process run ends with a vote floor stored, and the next sets the segment aside and
+  fetches it anew;
 * a damaged checkpoint: it is set aside, and a new one of the present image is written.
 
 See: docs/operations/runbooks.md (Corruption-found); ``quorum.core.integrity.quarantine``.

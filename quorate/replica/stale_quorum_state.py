@@ -1,4 +1,4 @@
-"""An election state that is older than the log beside it: a copy that somebody has put back.
+"""An election state that is older than the log beside it: an old copy that was restored.
 
 An epoch is stored before anything of it is written (``runtime``, invariant 5). So where the durable
 mark is of a later epoch, ``quorum-state`` is not the last one of this disk, and a vote may be
@@ -27,7 +27,7 @@ def check_newest(fs: FileSystem, directory: Path, state: ElectionState, owner: U
     marks = load_watermarks(fs, directory, owner)
     if marks is not None and marks.durable_epoch > state.epoch:
         raise ElectionStateError(
-            f"{QUORUM_STATE_NAME} is of epoch {state.epoch}, and {WATERMARK_NAME} speaks of epoch "
+            f"{QUORUM_STATE_NAME} is of epoch {state.epoch}, and {WATERMARK_NAME} contains epoch "
             f"{marks.durable_epoch}: one of them is an older copy, or another node's. Put the "
             "right one back, or format an empty directory (a new directory id) and let it catch up",
             directory,

@@ -1,7 +1,7 @@
 """A directory that does not say how far its log reached, although records may be acknowledged.
 
 Two things say it: the durable mark, kept twice, and the segments. Opening a log for the first time
-makes both, before the node can hear of any epoch. So a directory that remembers an epoch above 0
+makes both, before the node can learn of any epoch. So a directory that remembers an epoch above 0
 and has no segment, or no intact mark of its own, has lost them. Its log may be whole, or may lack
 records that this replica has acknowledged; nothing tells which: a mark that is left beside no
 segment is up to a second old, and a segment that ends with a whole batch may have ended later.

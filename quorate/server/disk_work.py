@@ -1,4 +1,4 @@
-"""``end_disk_work``: the last part of a stop, when nobody asks the node anything any more."""
+"""``end_disk_work``: the last part of a stop, when no request reaches the node any more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def end_disk_work(
     """Let everything that uses the node's disk end; whether all that writes has.
 
     A checkpoint under way is given up, what was submitted to the writer is written; each is waited
-    for ``limit_s`` seconds at most. When this returns, the shell has been told of the failure of
+    for ``limit_s`` seconds at most. When this returns, the shell has the failure of
     whatever has ended, also if that was after its time; what has not ended and writes makes the
     answer False.
 
@@ -32,7 +32,7 @@ async def end_disk_work(
         shell: None when it was not started.
         replica: Whose checkpoint and whose readings end.
         worker: Does all of these.
-        scrubbed: Done when the scrubber, which was told to stop, has ended, with what it failed of.
+        scrubbed: Done when the stopping scrubber has ended; with its failure, if any.
         limit_s: For a checkpoint, and for the writer.
     """
     readings = (scrubbed, replica.checkpoints.stop_reading(), replica.log_manager.stop())
@@ -41,14 +41,14 @@ async def end_disk_work(
     waits = [is_done_in(READERS_S, each) for each in readings if each is not None]
     if last is not None:
         waits.append(is_done_in(limit_s, last))
-    # While the replica can still hear how they ended.
+    # While the replica can still take their results.
     await asyncio.gather(*waits)
     if shell is None:
         return last is None or last.done()
     shell.stop(limit_s)
     # First what has ended, then of what: in the other order a failure in between would be lost.
     has_ended = not shell.is_writing and (last is None or last.done())
-    # What the writer thread said last is waiting for a turn of the loop.
+    # The writer thread's last report waits for a turn of the loop.
     await asyncio.sleep(0)
     failures = (
         replica.checkpoints.failure,

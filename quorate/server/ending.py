@@ -1,7 +1,7 @@
 """``Ending``: why a server process ends. It was asked to, it failed, or both.
 
 Being asked to stop does not make a failure harmless: a disk that fails while the node hands over
-is the same disk at the next start, and nobody looks at it unless the exit code says so.
+is the same disk at the next start, and an operator looks at it only if the exit code says so.
 """
 
 from __future__ import annotations

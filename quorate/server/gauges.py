@@ -1,6 +1,6 @@
 """Every gauge of a server: name, meaning and where its value is read, declared once.
 
-Gauges are looked up when somebody asks (``metrics.collectors``); counters and histograms are fed
+Gauges are looked up at a scrape (``metrics.collectors``); counters and histograms are fed
 by events (``metrics.catalog``). docs/reference/metrics.md is generated from both.
 """
 
@@ -235,7 +235,7 @@ RAFT_GAUGES = (
            "Lowest offset that this relay reports its subtree to need; -1 without anybody below.",
            lambda s: s.tree.subtree_low),
     _gauge("raft_relay_subtree_low_provisional",
-           "1 while that offset stands in for observers not heard of since a relay's restart.",
+           "1 while that offset stands in for observers not seen since a relay's restart.",
            lambda s: s.tree.is_low_provisional),
     _gauge("raft_voter_change_pending", "1 while a change of the voter set is not committed.",
            lambda s: s.node.voters_offset >= s.node.high_watermark,

@@ -36,7 +36,7 @@ class ServerHost(Shell, ReplicaHost):
     """One per server, owned by its event loop. ``network`` and ``replica`` are set once, before
     ``start``.
 
-    ``on_failure`` of the constructor is told once of what ends the node.
+    ``on_failure`` of the constructor is called once, with what ends the node.
     """
 
     defers_delivery = True
@@ -112,7 +112,7 @@ class ServerHost(Shell, ReplicaHost):
         )  # fmt: skip
 
     def on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001 - the driver's callback
-        """Deliver at once if it is urgent or somebody waits for the image; else let gather."""
+        """Deliver at once if it is urgent or a caller waits for the image; else gather."""
         delay_s = 0.0 if is_urgent or self.replica.controller.is_awaited else self._gather_s
         self._loop.call_later(delay_s, self.guard, self.replica.deliver)
 

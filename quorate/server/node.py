@@ -59,7 +59,7 @@ class ServerNode:
     """One running node. Construct it on the event loop; ``start``, ``transfer_leadership``,
     ``stop``.
 
-    ``on_failure`` is told of what ends the node, on the loop's thread; the first call counts.
+    ``on_failure`` is called with what ends the node, on the loop's thread; the first call counts.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class ServerNode:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Let the replica take its first role, then listen: nobody is answered before.
+        """Let the replica take its first role, then listen: no request is answered before.
 
         Raises:
             ListenError: The metrics address cannot be listened on.
@@ -232,11 +232,11 @@ class ServerNode:
         return any(voter.key.id in connected for voter in self.replica.node.voters)
 
     async def stop(self) -> None:
-        """Close everything; what was submitted to the writer is written, or ``on_failure`` told.
+        """Close everything; what was submitted to the writer is written, or ``on_failure`` called.
 
-        A checkpoint under way is given up, and its failure told. The writer and a checkpoint that
-        the disk holds are each waited for ``limits.shutdown_ms_max`` at most, what merely reads
-        for a second.
+        A checkpoint under way is abandoned, and its failure reported. The writer and a checkpoint
+        that the disk holds are each waited for ``limits.shutdown_ms_max`` at most; readings are
+        waited for a second.
 
         Raises:
             StorageError: The disk did not take it in time; nothing more is touched then.
@@ -269,11 +269,11 @@ class ServerNode:
 
     async def _report_readiness(self) -> None:
         checks = self._health.ready_checks(lambda: self._is_draining)
-        said: bool | None = None
+        reported: bool | None = None
         while True:
             is_ready = all(result.ok for result in run_checks(checks))
-            if is_ready is not said:
-                said = is_ready
+            if is_ready is not reported:
+                reported = is_ready
                 await self._services.health.set_ready(is_ready=is_ready)
             self._meter.report()
             self._observer.settle()

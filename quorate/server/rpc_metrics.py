@@ -1,4 +1,4 @@
-"""Counts calls at the door of a gRPC server, whatever service they are for."""
+"""Counts all calls that reach a gRPC server, of every service."""
 
 from __future__ import annotations
 

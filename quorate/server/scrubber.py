@@ -23,7 +23,7 @@ from quorate.replica.scrub import act_on, scrub, target_of
 
 _FIRST_PAUSE_S_MAX: Final = 3600.0
 _AFTER_FINDING_S_MAX: Final = 600.0
-"""What could not be acted on is looked for again, and told again, after so long at most."""
+"""A finding that could not be acted on is checked and reported again after at most this time."""
 _ANSWER_S: Final = 0.5
 _log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -135,7 +135,7 @@ class Scrubber:
                 answer.set_result(call())
             except BaseException as error:
                 answer.set_exception(error)
-                # Who waits for it may have been told to stop, and hears of it no more.
+                # The waiting task may have been cancelled.
                 raise
 
         self._host.to_driver(make)

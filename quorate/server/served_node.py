@@ -164,7 +164,7 @@ class ReplicaNode(LogFacts):
         )
 
     async def transfer_leadership(self, target: NodeId) -> Outcome:
-        """Let ``target`` (``NO_NODE``: whoever is furthest) take over; bounded in time."""
+        """Let ``target`` (``NO_NODE``: the furthest voter) take over; bounded in time."""
         return await self._ask(TransferLeadership(NO_TOKEN, target))
 
     async def change_voters(self, change: VoterChange) -> Outcome:

@@ -21,7 +21,7 @@ class Worker(Executor):
     """Runs one job after the other on a daemon thread, which the first job starts.
 
     After ``shutdown`` a job that is submitted is cancelled as one that still waits is, instead of
-    raising: whoever submits it looks at its future anyway.
+    raising: the submitter checks its future anyway.
     """
 
     def __init__(self, name: str) -> None:
@@ -78,11 +78,11 @@ async def is_done_in(limit_s: float, future: Future[Any]) -> bool:
 
     The loop turns meanwhile. What callbacks added before have handed to it is called before.
     """
-    heard = asyncio.wrap_future(future)
-    # Else the loop complains of an error that nobody asked for.
-    heard.add_done_callback(lambda done: done.cancelled() or done.exception())
-    await asyncio.wait((heard,), timeout=limit_s)
-    return heard.done()
+    waited = asyncio.wrap_future(future)
+    # Otherwise the loop logs an exception that was never retrieved.
+    waited.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.wait((waited,), timeout=limit_s)
+    return waited.done()
 
 
 def _carry_out(future: Future[Any], call: Callable[[], Any]) -> None:
