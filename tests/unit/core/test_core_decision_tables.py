@@ -1,13 +1,13 @@
-"""What a node in each role does about each message, local event and silence, as tables to be read.
+"""The reaction of a node in each role to each message, local event and silence, as tables.
 
 ``decisions/SITUATION.txt`` has a section for each message: the message as it should be, from an
 older and a newer epoch, of another cluster, from a stranger, or as a refusal, and below each what
-the node decides, stores and sends, and what its next deadlines bring if these differ from what
-they bring without the message. The last sections show the node for a while in which nobody answers
-it, every request fails, or every request is refused.
+the node decides, stores and sends, and the effects of its next deadlines if these differ from those
+without the message. The last sections show the node for a while without any response, with every
+request failing, or with every request refused.
 
-Whoever changes a rule writes the tables anew with ``--rewrite`` and explains every line of the
-diff by the protocol.
+After a change of a rule, rewrite the tables with ``--rewrite`` and explain every line of the diff
+by the protocol.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from tests.support.core_waiting_situations import WAITING
 ALL = {**SITUATIONS, **WAITING}
 FOLDER = Path(__file__).parent / "decisions"
 PEERS = {"relay": 9, "relay-of-a-silent-leader": 9, "writing-leader": 2}
-"""Who sends, where it is not the peer that was asked last."""
+"""The sender, where it is not the receiver of the last request."""
 SOME = {
     "limits": ("leader", "follower", "bootstrap_state", "relay"),
     "fetch positions": (
@@ -112,7 +112,7 @@ def response_to(request: str) -> str:
 
 
 class Table:
-    """One node, packed, and what it has asked."""
+    """One pickled node, and its requests."""
 
     def __init__(self, situation: str) -> None:
         self.situation = situation
@@ -271,7 +271,7 @@ class Table:
 
 
 def _difference(later: list[str], baseline: list[str]) -> list[str]:
-    """What comes later than without the message, and what does not come any more."""
+    """Return the actions that come later than without the message, and those that are gone."""
     more, less = Counter(later), Counter(baseline)
     more.subtract(baseline)
     less.subtract(later)

@@ -58,8 +58,8 @@ def test_all_agree_to_one_voter_list_before_an_election() -> None:
 
 
 def test_no_voter_campaigns_while_one_is_missing() -> None:
-    """Two of three would be a majority. They ask on, and name whom they wait for: without the
-    third, the second has no voter list to agree to either.
+    """Two of three would be a majority. They continue to ask, and report the voter they wait for:
+    without the third, the second has no complete voter list to accept either.
     """
     cluster = fresh()
     cluster.crash(3)
@@ -84,7 +84,7 @@ def test_a_lone_voter_bootstraps_without_requests() -> None:
 
 
 def test_nothing_is_sent_before_it_is_durable() -> None:
-    """Neither the own life nor a voter list agreed to."""
+    """Neither its incarnation id nor an accepted voter list is sent before it is durable."""
     cluster = CoreCluster(disks=dict.fromkeys((1, 2, 3), FRESH), autostart=False)
     cluster.slow_disks.add(1)
     for node_id in (1, 2, 3):
@@ -139,7 +139,7 @@ def test_an_incarnation_id_is_drawn_once() -> None:
     ids=lambda value: value.name if isinstance(value, ErrorCode) else None,
 )
 def test_what_is_refused(changes: dict[str, Any], error: ErrorCode) -> None:
-    """And changes nothing: neither is anybody's voter list taken, nor is this disk disqualified."""
+    """It changes nothing: no voter list is accepted, and this disk is not disqualified."""
     cluster = fresh()
     before = core(cluster, 1).election
     receive(cluster, 1, 2, request(cluster, **changes))
@@ -149,7 +149,7 @@ def test_what_is_refused(changes: dict[str, Any], error: ErrorCode) -> None:
 
 
 def test_a_bootstrapped_quorum_refuses_with_its_epoch() -> None:
-    """That is how a second life learns that it comes too late."""
+    """That is how a second incarnation learns that it comes too late."""
     cluster = fresh()
     cluster.advance(10_000)
     assert len(cluster.leaders()) == 1
@@ -182,7 +182,7 @@ def test_a_disk_that_took_part_reports_no_incarnation_id() -> None:
 def test_a_voter_list_without_this_incarnation_disqualifies(
     change: str, reason: DisqualifiedReason
 ) -> None:
-    """Heard in an answer; for ever."""
+    """It learns this from a response, and stays disqualified for ever."""
     cluster = fresh()
     voter_list = (
         whole_voter_list(cluster, n1=OTHER)
@@ -206,7 +206,7 @@ def test_a_voter_list_without_this_incarnation_disqualifies(
 
 @pytest.mark.parametrize("incarnations", [{"n1": OTHER}, {"n3": OTHER}, {}])
 def test_nothing_is_concluded_from_a_question(incarnations: dict[str, bytes]) -> None:
-    """Anybody can ask in a voter's name; what is said in it is a reason to ask that voter."""
+    """A request may claim any sender; its content is only a reason to ask that voter."""
     cluster = fresh()
     voter_list = whole_voter_list(cluster, **incarnations)
     notify(cluster, 2, (), incarnation_id=incarnation(cluster, 2))
@@ -221,7 +221,7 @@ def test_nothing_is_concluded_from_a_question(incarnations: dict[str, bytes]) ->
 
 
 def test_a_complete_voter_list_with_this_incarnation_is_accepted() -> None:
-    """Also where it knows of a life that this node has not heard of itself."""
+    """Also where it knows an incarnation that this node has not learned itself."""
     cluster = fresh()
     cluster.isolate(3)
     voter_list = whole_voter_list(cluster, n3=OTHER)
@@ -243,8 +243,8 @@ def test_a_voter_list_of_other_voters_is_not_agreed_to(which: str) -> None:
 
 
 def test_different_voter_lists_never_add_up() -> None:
-    """2 and 3 have agreed to voter lists with different lives of 3: nobody stands, nobody is
-    disqualified.
+    """2 and 3 have accepted voter lists with different incarnations of 3: no voter campaigns, none
+    is disqualified.
     """
     cluster = fresh()
     notify(cluster, 2, whole_voter_list(cluster, n3=OTHER))
@@ -284,7 +284,7 @@ def known_of_others(cluster: CoreCluster) -> list[tuple[bytes, VoterList]]:
 
 @pytest.mark.parametrize("which", ["never asked", "another id", "another sender", "a second time"])
 def test_an_answer_that_was_not_asked_for_is_ignored(which: str) -> None:
-    """Its life would otherwise take the place of the one that was told."""
+    """Otherwise its incarnation would replace the reported one."""
     cluster = fresh()
     asked = question(cluster, 1, 2)
     response = BootstrapResponse(asked.request_id, ErrorCode.NONE, -1, 0, OTHER)
@@ -306,7 +306,7 @@ def test_an_answer_that_was_not_asked_for_is_ignored(which: str) -> None:
 
 
 def test_once_bootstrapped_no_question_is_open() -> None:
-    """Node 3 is not waited for. What it answers late is of an epoch that it may have made up."""
+    """No node waits for node 3. Its late response may name an invented epoch."""
     cluster = fresh()
     core(cluster, 1).bootstrap.without = frozenset({3})
     asked = question(cluster, 1, 3)

@@ -1,4 +1,4 @@
-"""Questions of a bootstrap voter: whom it asks, how often, and what no answer may move."""
+"""Requests of a bootstrap voter: their receivers, their rate, and limits of the responses."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_question_without_an_answer_counts_as_one_timeout_and_one_retry() -> N
 
 
 def test_an_unexpected_response_is_ignored() -> None:
-    """0 numbers no request, and stands for none while the next question waits for its pause."""
+    """0 is no request id; it means no request while the next one waits for its pause."""
     cluster = fresh()
     notify(cluster, 2, (), incarnation_id=ZERO_UUID)
     response = BootstrapResponse(

@@ -1,6 +1,6 @@
-"""Rounds of a campaign: who is asked, how often, and what the node is woken for.
+"""Rounds of a campaign: the receivers of requests, their rate, and the node's timers.
 
-Method: node 1 of five voters; its peers are answers that the test makes up.
+Method: node 1 of five voters; the test invents the responses of its peers.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def candidate(cluster: CoreCluster) -> CoreCluster:
 
 
 def led_by_five(config: QuorumConfig = QUICK) -> CoreCluster:
-    """Node 1 follows node 5, whose process is gone; node 1 asks for pre-votes already."""
+    """Node 1 follows node 5, whose process has ended; node 1 already requests pre-votes."""
     cluster = CoreCluster(range(1, 6), config=config, disks={1: disk_with(LOG, leader=5)})
     assert cluster[1].leader_id == 5
     refused = ConnectionRefused(5)
@@ -206,7 +206,7 @@ def test_the_named_successor_that_asks_for_pre_votes_becomes_a_candidate_at_once
 
 
 def test_a_candidate_of_a_lost_leader_that_has_lost_is_woken_for_its_next_round_alone() -> None:
-    """The answer that is missing cannot help any more, so it is not waited for."""
+    """The missing response cannot help any more, so the candidate does not wait for it."""
     cluster = led_by_five(replace(QUICK, lost_leader_retry_ms=10_000))
     for each in (2, 3):
         answer(cluster, each, granted=True)

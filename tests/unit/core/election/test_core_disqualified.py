@@ -28,7 +28,7 @@ def with_a_disqualified_voter() -> CoreCluster:
 
 
 def marks(cluster: CoreCluster) -> dict[tuple[int, bool], tuple[bool, int]]:
-    """(id, is a voter) to (is disqualified, acknowledged log end), as node 1 tells."""
+    """Return (is disqualified, acknowledged log end) by (id, is a voter), in node 1's view."""
     return {
         (each.key.id, each.is_voter): (each.is_disqualified, each.log_end_offset)
         for each in cluster[1].replicas()

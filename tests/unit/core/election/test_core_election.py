@@ -1,4 +1,4 @@
-"""Who gets a vote, what a vote waits for, and who becomes leader."""
+"""Conditions of a vote, what a vote waits for, and the election of a leader."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_refused_request_leaves_no_trace(change: dict[str, object], error: Err
 
 
 def test_a_request_for_another_replica_moves_nothing() -> None:
-    """Goal: an epoch is taken only from who means us. Method: a wrong receiver directory."""
+    """Goal: only a request for this disk moves the epoch. Method: a wrong receiver directory."""
     cluster = node_with(disk_with(LOG))
     _, answer = ask(cluster, epoch=5, receiver=ReplicaKey(1, b"another disk 16B"))
     assert answer.error == ErrorCode.INVALID_VOTER_KEY
@@ -229,7 +229,7 @@ def test_a_single_voter_leads_at_once() -> None:
 
 
 def test_an_observer_never_stands() -> None:
-    """Goal: only voters stand. Method: an observer alone for a minute."""
+    """Goal: only voters campaign. Method: an observer alone for a minute."""
     cluster = CoreCluster((1,), observers=(9,))
     cluster.crash(1)
     cluster.advance(60_000)

@@ -34,7 +34,7 @@ def floor_of(cluster: CoreCluster) -> OffsetAndEpoch | None:
 
 
 def answer(cluster: CoreCluster, **fields: object) -> None:
-    """What node 1 would say to the last Fetch of node 3, or something else."""
+    """Return node 1's response to the last Fetch of node 3, with changes."""
     request = cluster.sent_by(3, FetchRequest)[-1]
     response = FetchResponse(
         request.request_id, ErrorCode.NONE, 1, EPOCH, high_watermark=request.fetch_offset
@@ -46,7 +46,7 @@ def answer(cluster: CoreCluster, **fields: object) -> None:
 
 
 def test_the_leaders_end_lifts_a_floor_of_an_epoch_to_come() -> None:
-    """And from then on the replica helps to elect somebody who has everything."""
+    """From then on the replica grants votes to candidates that have all its records."""
     cluster = with_a_missing_log()
     cluster.advance(cluster.config.fetch_max_wait_ms + 100)
     cluster.settle()
@@ -63,7 +63,7 @@ def test_the_leaders_end_lifts_a_floor_of_an_epoch_to_come() -> None:
 
 
 def test_records_on_their_way_do_not_lift_it() -> None:
-    """The answer that brings them says nothing about what lies behind them."""
+    """The response with the records says nothing about later records."""
     cluster = with_a_missing_log()
     cluster.hold |= {(3, 1)}
     cluster.advance(50)

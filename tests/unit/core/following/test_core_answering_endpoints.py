@@ -1,6 +1,6 @@
-"""Where the leader is, as an answer says it: its own word, its record, or what its follower knows.
+"""The leader's endpoints in a response: its own, its voter record's, or those a follower knows.
 
-Whoever gets such an answer may know nobody else (KIP-853, bootstrap servers).
+The receiver of such a response may know no other node (KIP-853, bootstrap servers).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def led() -> CoreCluster:
 
 
 def endpoints(cluster: CoreCluster, node_id: int) -> tuple[Endpoint, ...]:
-    """What node ``node_id`` says in a refusal."""
+    """Return the endpoints in a refusal of node ``node_id``."""
     asked: Message = VoteRequest(
         9, "other", key(9), key(node_id), 1, cluster[node_id].log_end, pre_vote=True
     )

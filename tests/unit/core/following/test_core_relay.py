@@ -1,4 +1,4 @@
-"""Relays: places of voters among held Fetches, whom an observer asks, what a relay may say."""
+"""Relays: slots of voters among held Fetches, an observer's source, contents of responses."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_is_known_of_an_earlier_epoch_does_not_confirm_a_newer_one() -> Non
 
 
 def core_with(epochs: str, *, committed: int) -> CoreState:
-    """A log whose epochs are ``epoch@start`` and whose last digit says where it ends."""
+    """Return a log with the epochs ``epoch@start``; the last number is its end."""
     core = CoreState(
         config=CONFIG, cluster_id=CLUSTER, me=key(5), rng=random.Random(1), bootstrap=(),
         relays=RelayPlan(serves=True),
@@ -128,7 +128,7 @@ def core_with(epochs: str, *, committed: int) -> CoreState:
         (12, 2, SERVE),
         (10, 1, SERVE),
         (12, 1, Diverging(OffsetAndEpoch(10, 1))),
-        # Epoch 3 begins above the high watermark: nobody below this relay can have it.
+        # Epoch 3 begins above the high watermark: no replica in this subtree can have it.
         (12, 3, Diverging(OffsetAndEpoch(15, 2))),
     ],
 )

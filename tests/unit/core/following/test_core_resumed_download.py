@@ -1,4 +1,4 @@
-"""A download that an earlier process run left: when it goes on, and when it begins anew."""
+"""A download that an earlier process run left: when it resumes, and when it restarts."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_a_change_of_leader_before_the_first_chunk_does_not_end_it() -> None:
 
 
 def test_a_rejected_one_begins_anew_at_once_and_then_pauses() -> None:
-    """Goal: what was found may be at fault, and nobody waits for that; the next time the sender
-    is. Method: two rejections.
+    """Goal: the found part may be bad, so the first retry has no pause; then the sender is bad.
+    Method: two rejections.
     """
     cluster = restarted()
     name_snapshot(cluster)

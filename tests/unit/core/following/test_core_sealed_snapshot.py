@@ -75,7 +75,7 @@ def asked(cluster: CoreCluster) -> list[int]:
 def test_a_campaign_that_has_asked_for_pre_votes_goes_on_with_the_voters_of_the_checkpoint() -> (
     None
 ):
-    """Nobody has promised anything yet, so the new voters are asked, with the new position."""
+    """No voter has granted anything yet, so the new voters get requests, with the new position."""
     cluster = prospective()
     cluster.sent.clear()
     seal(cluster, SNAPSHOT, (VotersAt(9, (voter(1), voter(4), voter(5))),))

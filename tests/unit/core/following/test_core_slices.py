@@ -105,8 +105,8 @@ def disqualified(node: RaftNode, now_ms: int) -> Output:
 
 
 def test_nothing_is_asked_ahead_of_a_slice_that_waits_for_the_disk() -> None:
-    """Goal: every request has its time-out from when it leaves. Method: a slice is asked for again
-    while the disk has yet to write that this node is disqualified.
+    """Goal: a request's timeout starts when it is sent. Method: a chunk is requested again while
+    the disk has not yet written that this node is disqualified.
     """
     cluster = following(slices=3, unwritten=10)
     name_snapshot(cluster)

@@ -114,7 +114,7 @@ def test_a_chunk_counts_as_leader_contact() -> None:
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND])
 def test_a_response_of_a_later_epoch_does_not_affect_the_download(error: ErrorCode) -> None:
-    """It names another leader, which may well have the file: the download goes on there."""
+    """It names another leader, which may have the file: the download continues there."""
     cluster = begun()
     request = asked(cluster)
     output = chunk(cluster, request=request, error=error, epoch=6, leader_id=2)
@@ -135,13 +135,13 @@ def test_a_chunk_after_the_end_of_its_download_is_dropped() -> None:
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, frozen))
     assert not cluster[1].is_downloading
     assert chunk(cluster, request=request).persist == []
-    # Whose file it was is left alone.
+    # The former source gets no further request.
     assert last_sent(cluster) == (3, FetchRequest)
 
 
 @pytest.mark.parametrize("slices", [1, 3])
 def test_a_sender_of_a_chunk_that_does_not_fit_is_left_alone(slices: int) -> None:
-    """Another peer is asked who leads meanwhile, and for nothing of the file."""
+    """Another peer is asked for the leader meanwhile, but not for the file."""
     cluster = begun(slices=slices)
     request = cluster.sent_by(1, FetchSnapshotRequest)[1]
     output = chunk(cluster, position=5, request=request)
@@ -176,7 +176,7 @@ def test_while_a_file_is_verified_its_leader_hears_four_times_per_fetch_timeout(
         assert len(cluster.sent_by(1, FetchRequest)) == before + contact - 1
         pass_time(cluster, 1)
         assert len(cluster.sent_by(1, FetchRequest)) == before + contact
-        # The leader says that the snapshot is the answer, as before.
+        # The leader names the snapshot, as before.
         name_snapshot(cluster)
     assert cluster[1].timers_fired[Timer.DOWNLOAD_CONTACT] == 2
 
@@ -203,8 +203,8 @@ def test_a_read_round_only_rises_and_is_of_the_present_epoch() -> None:
 def test_no_checkpoint_of_an_earlier_epoch_follows_a_committed_record(
     committed: str, named: OffsetAndEpoch, is_taken: bool
 ) -> None:
-    """Epochs do not fall along a log. Only the epoch of what is committed counts: the log goes on
-    with a record of epoch 4, which its leader may lack.
+    """Epochs do not decrease along a log. Only the epoch of committed records counts: the log
+    continues with a record of epoch 4, which its leader may lack.
     """
     records = committed.split()
     disk = replace(disk_with(f"{committed} 4:c".strip()), high_watermark=len(records))
@@ -218,7 +218,7 @@ def test_no_checkpoint_of_an_earlier_epoch_follows_a_committed_record(
 
 
 def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_installed() -> None:
-    """It waited for the end of a campaign; the log would lose what it has beyond that file."""
+    """It waited for the end of a campaign; the log would lose its records beyond that file."""
     cluster = following(disk_with("1:a 1:b 1:c"))
     reached = OffsetAndEpoch(2, 1)
     core_of(cluster).following.sealed_snapshot = SealedSnapshot(reached, (), 10)
@@ -228,7 +228,7 @@ def test_a_verified_file_that_the_log_has_reached_meanwhile_is_kept_and_not_inst
 
 
 def test_a_rejected_file_leaves_the_fetch_that_is_under_way_alone() -> None:
-    """That one is a sign of life to the leader, and its answer may bring the next snapshot."""
+    """That Fetch keeps contact with the leader, and its response may name the next snapshot."""
     cluster = following()
     name_snapshot(cluster)
     cluster.slow_disks.add(1)

@@ -90,7 +90,7 @@ def test_a_side_with_no_boundary_near_the_difference_is_known_by_its_end() -> No
 
 
 def test_a_side_that_ends_early_has_its_history_all_the_same() -> None:
-    """Goal: who holds a shorter side's end has decided. Method: ends below the end in question."""
+    """Goal: a replica with a shorter side's end counts. Method: ends below the end in question."""
     short = Held(COMMON, at(END - 5, "short"))
     assert counted(short, own=short) == (1, 0, 0)
     assert counted(short, theirs=short) == (0, 1, 0)
@@ -117,7 +117,7 @@ def test_an_answer_without_a_digest_is_no_ones() -> None:
         # … else by their second one.
         ([Held(COMMON, at(END)), Held(at(9), at(END)), Held(COMMON, at(END, "y"))], (0, 0, 2)),
         ([Held(COMMON, at(END)), Held(COMMON, at(END, "y"))], (0, 0, 1)),
-        # Nobody's answer ends the count.
+        # No response ends the count.
         ([UNKNOWN, Held(COMMON, at(20)), OURS, THEIRS, Held(at(11), at(11))], (1, 1, 1)),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a divergence comes to where there is none, or where it can be no more."""
+"""Outcomes of a divergence resolution where the logs are equal, or the divergence is gone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.core.integrity.test_core_divergence_resolution import OURS, begu
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_equal_logs_end_it_without_further_requests(leads: bool) -> None:
-    """The digests differed for another reason, so no offset is named and nobody stops."""
+    """The digests differed for another reason, so no offset is named and no node stops."""
     table = begun(leads=leads, **{f"n{2 if leads else 1}": OURS})
     table.run()
     settled = table.settled()

@@ -1,4 +1,4 @@
-"""Divergences: who is asked what, whose answer counts, and what follows for this replica alone."""
+"""Divergence resolution: requests, responses that count, and the effects on this replica."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ THEIRS = history(10, 15, 20, 30, end=40, mark="theirs", common=10)
 
 
 class Table:
-    """A leader or follower in a divergence, and what the others say when it asks them."""
+    """A leader or follower in a divergence, and the responses of the others."""
 
     def __init__(self, voters: int = 3, *, leads: bool = True) -> None:
         self.cluster = CoreCluster(voters=range(1, voters + 1))
@@ -82,7 +82,7 @@ class Table:
         self.cluster.call(self.me, lambda node: node.on_local_event(self.cluster.now_ms, event))
 
     def run(self, *, silent: tuple[int, ...] = (), rounds: int = 30) -> None:
-        """Answer its questions until it asks no more; the clock stands still."""
+        """Answer its requests until there are no more; the clock does not move."""
         done = 0
         for _ in range(rounds):
             asked = [
@@ -122,7 +122,7 @@ class Table:
 
 
 def begun(voters: int = 3, *, leads: bool = True, **answers: History) -> Table:
-    """A divergence whose own files have proven intact; ``n3=...`` says what voter 3 holds."""
+    """Return a divergence with intact local files; ``n3=...`` is the log of voter 3."""
     table = Table(voters, leads=leads)
     table.answers |= {int(name[1:]): held for name, held in answers.items()}
     table.open()
@@ -174,7 +174,7 @@ def test_a_log_with_nothing_in_common_bars_its_disk(common: int) -> None:
 @pytest.mark.parametrize("leads", [True, False])
 @pytest.mark.parametrize("lag_end", [0, 5, 10])
 def test_a_voter_that_lags_decides_nothing(leads: bool, lag_end: int) -> None:
-    """Goal: a log that ends within the common part is for nobody, and nobody stops for it.
+    """Goal: a log that ends within the common part counts for no side, and no node stops for it.
 
     The batch boundary before the difference is the same for the lagging voter and for whichever
     side has the longer batch there, so it must not pass for that side's history.
@@ -273,7 +273,7 @@ def test_local_damage_settles_it_before_any_request() -> None:
 
 
 def test_an_observer_is_not_asked_and_does_not_count() -> None:
-    """Goal: an observer, also one with a voter's number on another disk, counts for nobody."""
+    """Goal: an observer, also one with a voter's id on another disk, counts for no side."""
     table = Table()
     node, now_ms = table.cluster[1], table.cluster.now_ms
     observer = replace(key(2), directory_id=b"w" * 16)

@@ -16,7 +16,7 @@ from tests.support.core_disk import key
 
 @pytest.mark.parametrize("cuts", [0, 1])
 def test_a_reader_that_may_have_seen_half_a_cut_proves_nothing(cuts: int) -> None:
-    """Goal: damage that it reports quarantines nobody then, and another divergence may begin at
+    """Goal: reported damage quarantines no log then, and another divergence resolution may begin at
     once.
     """
     core = CoreState(

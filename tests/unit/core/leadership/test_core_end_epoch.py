@@ -1,4 +1,4 @@
-"""EndQuorumEpoch on both sides: who is told again, who may end an epoch, what is refused first."""
+"""EndQuorumEpoch on both sides: retries, the senders that may end an epoch, and refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIMED_OUT = Timer.REQUEST_TIMEOUT, Purpose.END_EPOCH
 
 
 def resigned(*, stays: bool = True) -> CoreCluster:
-    """Node 1 has led and resigned; nobody is there to hear it. ``stays``: in that epoch."""
+    """Node 1 has led and resigned; no voter receives it. ``stays``: in that epoch."""
     cluster = CoreCluster()
     cluster.elect(1)
     cluster.advance(600)
@@ -117,7 +117,7 @@ def test_an_answer_counts_once() -> None:
 
 
 def test_an_answer_to_nothing_ends_no_end_epoch() -> None:
-    """0 numbers no request, and stands for none while the next one waits for its pause."""
+    """0 is no request id; it means no request while the next one waits for its pause."""
     cluster = resigned()
     answer(cluster, 2, error=ErrorCode.UNKNOWN_SERVER_ERROR)
     response = EndQuorumEpochResponse(0, ErrorCode.NONE, 1, 1)
@@ -141,7 +141,7 @@ def test_the_epoch_is_left_when_the_election_timer_expires() -> None:
     assert cluster[1].timers_fired[Timer.RESIGNATION] == 1
 
 
-# The side that is told.
+# The receiving side.
 
 
 def led() -> CoreCluster:
@@ -152,7 +152,7 @@ def led() -> CoreCluster:
 
 
 def end(cluster: CoreCluster, *, is_proven: bool = True, **fields: Any) -> ErrorCode:
-    """What node 2 says to an EndQuorumEpoch in the name of leader 1."""
+    """Return node 2's response to an EndQuorumEpoch with leader 1 as its sender."""
     values: dict[str, Any] = {
         "cluster_id": CLUSTER,
         "leader": key(1),
@@ -199,7 +199,7 @@ def test_any_sender_may_report_the_resignation_of_a_past_leader(
 def test_a_voter_that_asks_for_pre_votes_already_asks_again_after_its_pause(
     successors: tuple[int, ...], is_proven: bool
 ) -> None:
-    """And goes on as one whose leader is known to be gone: soon, not when its timer expires."""
+    """It campaigns soon, as after the known end of its leader, not when its timer expires."""
     cluster = led()
     cluster.isolate(2)
     cluster.advance(3_000)

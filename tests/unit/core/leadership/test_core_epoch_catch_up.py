@@ -39,7 +39,7 @@ def asks(
     is_proven: bool = True,
     to: NodeId | None = None,
 ) -> None:
-    """Let a replica ask whoever leads, or ``to``, in ``epoch``."""
+    """Let a replica send a request to the leader, or ``to``, in ``epoch``."""
     request = FetchRequest(77, CLUSTER, replica or key(OBSERVER), epoch, 0, 0)
     asked = arrived(request, is_proven=is_proven)
     for node_id in [to] if to is not None else cluster.leaders():
@@ -54,7 +54,7 @@ def asks_for(cluster: CoreCluster, ms: int, epoch: int, *, is_proven: bool = Tru
 
 
 def transfers(cluster: CoreCluster) -> list[ReplicaKey | None]:
-    """For whom leadership moved, over all nodes."""
+    """Return the replicas for which leadership moved, over all nodes."""
     return [
         each.observer
         for member in cluster.members.values()
@@ -117,7 +117,7 @@ def test_the_furthest_that_leadership_moves_for() -> None:
 
 
 def test_a_stranger_neither_starts_the_wait_nor_counts_as_the_observer() -> None:
-    """It asks long before; then in an epoch out of bounds, and in many names that nobody has."""
+    """It asks long before; then in an epoch out of bounds, and with many unknown ids."""
     cluster = led()
     asks_for(cluster, WAIT_MS, 2, is_proven=False)
     asks(cluster, 2)
@@ -175,7 +175,7 @@ def test_the_epoch_stays_while_no_voter_could_take_over() -> None:
 
 
 def test_after_a_transfer_that_failed_the_wait_begins_anew() -> None:
-    """The target takes the request and its disk completes nothing, so it asks nobody for a vote."""
+    """The target accepts, but its disk completes nothing, so it requests no vote."""
     cluster = led()
     asks_for(cluster, WAIT_MS - STEP_MS, 2)
     cluster.slow_disks.add(2)
@@ -194,7 +194,7 @@ def test_a_change_of_the_voters_goes_first() -> None:
 
 
 def test_a_transfer_that_is_under_way_is_not_replaced() -> None:
-    """Somebody waits for its answer, and its target may be about to campaign."""
+    """A caller waits for its result, and its target may be about to campaign."""
     cluster = CoreCluster(config=QuorumConfig(transfer_timeout_ms=5_000))
     cluster.elect(1)
     cluster.settle()

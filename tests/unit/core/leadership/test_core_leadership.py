@@ -180,7 +180,7 @@ def test_a_shut_down_leader_hands_over_to_the_best_successor_at_once() -> None:
 
 
 def test_a_resigned_leader_leaves_its_epoch_by_raising_it() -> None:
-    """Goal: no answer names it leader again. Method: resign with nobody listening."""
+    """Goal: no response names it leader again. Method: resign while no voter is reachable."""
     cluster = CoreCluster()
     cluster.elect(1)
     cluster.isolate(1)
@@ -228,7 +228,7 @@ def test_a_promise_to_follow_waits_for_the_epoch_to_be_durable() -> None:
 
 
 def test_held_fetches_fail_when_leadership_is_lost() -> None:
-    """Goal: nobody waits for a leader that is none. Method: a newer epoch reaches it.
+    """Goal: no caller waits for a deposed leader. Method: a newer epoch reaches it.
 
     No majority has fetched for a fetch timeout by then.
     """

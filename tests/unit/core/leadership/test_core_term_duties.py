@@ -42,7 +42,7 @@ VERSIONS = (OWN_KRAFT_VERSIONS, VersionRange("f", 1, 2))
 
 
 def new_leader() -> CoreCluster:
-    """Node 1 leads and has announced itself; nobody has answered yet."""
+    """Node 1 leads and has sent BeginQuorumEpoch; no voter has answered yet."""
     cluster = CoreCluster()
     cluster.elect_without_replicating(1)
     for each in (2, 3):
@@ -91,8 +91,8 @@ def test_a_new_leader_without_fetches_resigns_in_time() -> None:
 
 
 def test_a_new_leader_needs_no_download() -> None:
-    """It won with the log that it has. Method: a snapshot was on its way when its leader fell
-    silent; the other voters have no more records.
+    """It won with its present log. Method: a snapshot was in flight when its leader fell silent;
+    the other voters have no more records.
     """
     cluster = following()
     name_snapshot(cluster)
@@ -117,7 +117,7 @@ def test_a_voter_set_in_the_log_is_not_written_again(offset: int, opens_with_vot
 
 
 def test_only_a_voter_that_agrees_has_versions() -> None:
-    """A refusal, and an answer of an earlier epoch, say nothing of this leadership term."""
+    """A refusal, and a response of an earlier epoch, do not count for this leadership term."""
     cluster = new_leader()
     answers(cluster, error=ErrorCode.INVALID_REQUEST)
     assert supported(cluster) is None

@@ -1,4 +1,4 @@
-"""Leadership transfer: who is asked, what waits, what ends it."""
+"""Leadership transfer: its target, the requests that wait, and its ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def roles(cluster: CoreCluster, node_id: NodeId, since: int = 0) -> list[str]:
 
 
 def test_the_target_leads_at_once_without_another_candidate() -> None:
-    """Goal: Raft 3.10. Method: hand over to 3 on an idle cluster; no time may pass."""
+    """Goal: Raft 3.10. Method: transfer leadership to 3 on an idle cluster; no time may pass."""
     cluster = led_by_1()
     began_ms = cluster.now_ms
     marks = {each: len(cluster.members[each].events) for each in (1, 2, 3)}
@@ -102,7 +102,7 @@ def test_a_target_that_stays_behind_costs_only_the_bound() -> None:
 
 
 def test_a_target_that_dies_during_a_transfer_leaves_the_leader_in_place() -> None:
-    """Goal: no election without a candidate. Method: the request to stand is never answered."""
+    """Goal: no election without a candidate. Method: the request to campaign gets no response."""
     cluster = led_by_1()
     transfer(cluster, 3)
     cluster.crash(3)
@@ -207,7 +207,7 @@ def test_a_leader_that_shuts_down_resigns_without_a_successor() -> None:
 
 
 def test_a_lone_leader_that_shuts_down_resigns_at_once() -> None:
-    """Goal: nobody to wait for. Method: one voter."""
+    """Goal: no wait without another voter. Method: one voter."""
     cluster = led_by_1((1,))
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ShutDown()))
     assert cluster[1].role_name == "Resigned"
@@ -220,7 +220,7 @@ def test_a_lone_leader_that_shuts_down_resigns_at_once() -> None:
 def test_only_the_first_named_successor_skips_the_pre_vote(
     successors: tuple[object, ...], error: ErrorCode
 ) -> None:
-    """Goal: a misdirected request deposes nobody. Method: ask 2 in the name of others."""
+    """Goal: a misdirected request deposes no leader. Method: ask 2 with other ids."""
     cluster = led_by_1()
     request = EndQuorumEpochRequest(
         99,

@@ -1,4 +1,4 @@
-"""A disk that hangs: who resigns, who may not stand, and when that ends."""
+"""A disk that hangs: the leader resigns, a follower may not campaign, and when that ends."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def hang(cluster: CoreCluster, node_id: NodeId) -> None:
 
 
 def test_a_leader_whose_disk_hangs_resigns_and_another_follows() -> None:
-    """Goal: a hung disk does not keep the office (hashicorp/raft #503).
+    """Goal: a leader with a hung disk resigns (hashicorp/raft #503).
 
-    Method: the followers commit without the leader's disk and fetch on; that must not help it.
+    Method: the followers commit without the leader's disk and continue to fetch; that must not
+    help it.
     """
     cluster = CoreCluster()
     cluster.elect(1)
@@ -98,7 +99,7 @@ def test_a_follower_with_a_hung_disk_neither_campaigns_nor_grants_votes() -> Non
 
 
 def test_a_lone_voter_stays_leader() -> None:
-    """Goal: nobody could take over. Method: one voter, hung, then well again."""
+    """Goal: no other voter could take over. Method: one voter, hung, then recovered."""
     cluster = CoreCluster((1,))
     cluster.elect(1)
     hang(cluster, 1)
@@ -217,7 +218,7 @@ def test_the_second_look_is_an_eighth_of_the_limit_later(
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_progress_ends_the_suspicion(ends: bool) -> None:
-    """Goal: the next delay gets two looks as well. Method: the disk goes idle or goes on."""
+    """Goal: the next delay gets two checks as well. Method: the disk goes idle or continues."""
     watch = DiskWatch(1_000)
     watch.begin(0)
     assert not watch.check(watch.check_due_ms)

@@ -19,7 +19,7 @@ def led(voters: tuple[int, ...] = (1, 2, 3)) -> CoreCluster:
 
 
 def test_fetches_that_come_anyway_keep_every_replica_current() -> None:
-    """Goal: no read is needed. Method: an idle cluster, looked at for three seconds."""
+    """Goal: no read is needed. Method: an idle cluster, checked for three seconds."""
     cluster = led()
     cluster.advance(1_000)
     for _ in range(20):

@@ -124,7 +124,7 @@ def test_a_confirmed_round_makes_only_a_writing_leader_newer(
 def test_only_a_lone_voter_that_leads_is_always_current(
     role: Role, voters: tuple[int, ...], is_now: bool
 ) -> None:
-    """Before it leads it may lack what it is about to find on its disk."""
+    """Before it leads it may lack records that it is about to read from its disk."""
     found = freshness(core_of(role, voters=voters), NOW_MS)
     assert found == (Freshness(NOW_MS, 9) if is_now else KNOWN)
 

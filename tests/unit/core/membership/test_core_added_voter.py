@@ -1,7 +1,7 @@
-"""A change of the voters reaches some followers only, and the leader dies: the others go on.
+"""A voter change reaches only some followers, and the leader dies: the others continue.
 
-Who lacks the record may not know that it votes. It still has to grant pre-votes as soon as its
-leader is silent (ADR 35), and it is sent the record without delay (ADR 34).
+A replica without the record may not know that it is a voter. It must still grant pre-votes as soon
+as its leader is silent (ADR 35), and it gets the record without delay (ADR 34).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def change_voters(cluster: CoreCluster, event: LocalEvent, reached: tuple[NodeId
 
 
 def can_elect(cluster: CoreCluster, alive: list[NodeId]) -> bool:
-    """Whether somebody has a majority of its own set behind it, of those with no more than it.
+    """Return whether a candidate can get a majority of its own voter set from logs up to its own.
 
-    Who is removed by a record that is not committed may stand, without its own vote.
+    A voter that an uncommitted record removes may campaign, without its own vote.
     """
     for node_id in alive:
         node = cluster[node_id]
@@ -75,7 +75,7 @@ def cases() -> Iterator[tuple[int, str, tuple[NodeId, ...]]]:
 def test_the_remaining_voters_elect_a_leader(
     count: int, kind: str, reached: tuple[NodeId, ...], death: str
 ) -> None:
-    """Goal: no situation in which those who could elect somebody never do.
+    """Goal: voters that can elect a leader always do.
 
     Method: every subset of the followers gets the record, then the leader dies in three ways.
     """

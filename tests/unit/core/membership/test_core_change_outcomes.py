@@ -22,5 +22,5 @@ from quorum.errors import ErrorCode
 def test_a_failed_change_that_has_an_offset_may_yet_be_committed(
     error: ErrorCode, offset: int, is_unknown: bool
 ) -> None:
-    """Offset 0 is one; -1 says that no record was written."""
+    """Offset 0 is an offset; -1 means that no record was written."""
     assert RequestSettled(1, error, "", offset).is_outcome_unknown == is_unknown

@@ -36,7 +36,7 @@ def ids(cluster: CoreCluster, node_id: NodeId) -> list[NodeId]:
 
 
 def led(*observers: NodeId, voters: tuple[NodeId, ...] = (1, 2, 3)) -> CoreCluster:
-    """Node 1 leads, everybody has caught up and holds a Fetch."""
+    """Node 1 leads; every replica has caught up and has a held Fetch."""
     cluster = CoreCluster(voters, observers)
     cluster.elect(1)
     cluster.advance(600)
@@ -248,7 +248,7 @@ def test_a_leader_that_removes_itself_leads_until_that_is_committed() -> None:
     assert cluster[1].is_leader
     assert ids(cluster, 1) == [2, 3]
     cluster.settle()
-    # Node 2 alone is no majority of {2, 3}: the leader's own disk does not count any more.
+    # Node 2 alone is not a majority of {2, 3}: the leader's own disk does not count any more.
     assert cluster[1].is_leader
     assert not answers(cluster, 1)
     cluster.hold.clear()

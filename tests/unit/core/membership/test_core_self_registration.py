@@ -90,7 +90,7 @@ def test_a_leader_that_hands_over_updates_itself_only_if_it_leads_on() -> None:
 
 
 def test_static_voters_report_their_directory_ids() -> None:
-    """An entry without a directory matches by number until its voter says which disk it is."""
+    """A record without a directory id matches by node id until its voter reports its disk."""
     cluster = CoreCluster((1, 2, 3), autostart=False)
     cluster.voters = tuple(
         Voter(ReplicaKey(each, ZERO_UUID), voter(each).endpoints) for each in (1, 2, 3)
@@ -182,7 +182,7 @@ def test_no_node_removes_another_by_a_peer_request() -> None:
 
 
 def test_no_stranger_removes_a_voter_by_its_number() -> None:
-    """It names another disk of that number; the voter itself lives and votes."""
+    """It names another disk with that node id; the voter itself runs and votes."""
     cluster = led(CoreCluster((1, 2, 3)))
     for is_proven in (False, True):
         request = RemoveVoterRequest(

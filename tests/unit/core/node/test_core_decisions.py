@@ -71,7 +71,7 @@ def test_a_vote_floor_is_at_least_the_log_start() -> None:
 def test_a_follower_with_damage_is_verified_where_others_are_left(
     voters: int, is_verified: bool
 ) -> None:
-    """Goal: a follower has a leader, so somebody is left; a lone voter goes on."""
+    """Goal: a follower has a leader, so a node remains; a lone voter continues."""
     cluster = CoreCluster(voters=range(1, voters + 1))
     cluster.elect(1)
     cluster.settle()

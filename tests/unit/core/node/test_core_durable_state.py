@@ -1,4 +1,4 @@
-"""What a disk may say at start, bound by bound, and what the node takes over from it."""
+"""The allowed disk state at start, bound by bound, and the node state that follows from it."""
 
 from __future__ import annotations
 

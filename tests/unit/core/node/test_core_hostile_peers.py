@@ -1,4 +1,4 @@
-"""No message may crash the core or break what it promises, however senseless."""
+"""No message may crash the core or break its promises, however senseless."""
 
 from __future__ import annotations
 
@@ -282,9 +282,9 @@ def test_no_message_crashes_a_node_or_breaks_its_invariants(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
-    """Goal: what a fresh disk agreed to stays. Method: nonsense in epoch 0, with real lives in it.
+    """Goal: an accepted voter list stays. Method: nonsense in epoch 0, with real incarnation ids.
 
-    A voter list is agreed to once, nobody votes without one, and a bar is for ever.
+    A voter list is accepted once, no node votes without one, and a disqualification is for ever.
     """
     rng = random.Random(seed)
     cluster = CoreCluster(seed=seed, disks=dict.fromkeys((1, 2, 3), FRESH))
@@ -309,7 +309,7 @@ def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
         message = nonsense.message()
         sender = rng.choice([-2, 1, 2, 3, 4])
         if rng.random() < 0.3:
-            # Well-formed, so that what it says of lives is listened to.
+            # Well-formed, so that its incarnation ids are evaluated.
             asker = key(rng.choice([each for each in (1, 2, 3) if each != node_id]))
             incarnation, voter_list = nonsense.incarnation(), nonsense.voter_list()
             message = BootstrapRequest(7, CLUSTER, asker, key(node_id), 0, incarnation, voter_list)

@@ -1,6 +1,6 @@
-"""Node 0 is a node like any other: numbers of nodes begin at 0, and so do offsets.
+"""Node 0 is a node like any other: node ids begin at 0, and so do offsets.
 
-Whole stories, in which a rule that takes 0 for "nobody" loses a vote, a leader or a record.
+Whole scenarios, in which a rule that takes 0 for "none" loses a vote, a leader or a record.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_it_observes() -> None:
 
 
 def test_it_is_asked_for_the_leader() -> None:
-    """By a replica that was away while the others elected it."""
+    """By a replica that was down while the others elected it."""
     cluster = CoreCluster(VOTERS)
     cluster.crash(2)
     cluster.elect(0)

@@ -58,7 +58,7 @@ def test_an_epoch_file_older_than_the_log_is_brought_up_to_it() -> None:
 
 
 def test_a_node_never_asks_again_in_the_epoch_it_voted_for_itself_in() -> None:
-    """Goal: ADR 7. Method: restart with its own vote on file and watch what it asks for."""
+    """Goal: ADR 7. Method: restart with its own vote on disk and check its requests."""
     cluster = CoreCluster(disks={1: disk_with("1:a", epoch=4, voted=1)})
     cluster.elect(1)
     votes = [each for each in cluster.sent_by(1, VoteRequest) if not each.pre_vote]
@@ -67,7 +67,7 @@ def test_a_node_never_asks_again_in_the_epoch_it_voted_for_itself_in() -> None:
 
 
 def test_a_restarted_leader_is_elected_only_in_a_newer_epoch() -> None:
-    """Goal: it may have told others that it leads. Method: crash and restart a lone leader."""
+    """Goal: others may know it as leader. Method: crash and restart a lone leader."""
     cluster = CoreCluster((1,))
     assert cluster[1].epoch == 1
     cluster.crash(1)
@@ -112,7 +112,7 @@ def test_a_snapshot_newer_than_the_log_takes_its_place() -> None:
 def test_a_contradicting_disk_state_is_refused_with_its_numbers(
     change: dict[str, object], words: str
 ) -> None:
-    """Goal: a clear error instead of a strange life. Method: one contradiction at a time."""
+    """Goal: a clear error instead of strange behaviour. Method: one contradiction at a time."""
     node = RaftNode(config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1))
     with pytest.raises(QuorumUsageError, match=words):
         node.start(0, DurableState(**{**INTACT, **change}))  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_a_contradicting_disk_state_is_refused_with_its_numbers(
 
 
 def test_a_core_before_its_start_sends_nothing() -> None:
-    """Goal: what it asks without knowing its own disk would be asked as an empty replica."""
+    """Goal: a request before it knows its own disk would be one of an empty replica."""
     node = RaftNode(
         config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), bootstrap=(2,)
     )

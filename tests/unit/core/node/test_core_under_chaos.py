@@ -27,7 +27,7 @@ CONFIG = QuorumConfig(
 
 
 class Chaos:
-    """A seeded storm over a cluster, remembering what was ever committed."""
+    """Seeded random faults of a cluster, with a record of everything committed."""
 
     def __init__(self, seed: int, voters: int, observers: int) -> None:
         ids = list(range(1, voters + 1))
@@ -187,7 +187,7 @@ class Chaos:
 )
 @pytest.mark.parametrize(("voters", "observers"), [(3, 1), (5, 0), (1, 1), (2, 0)])
 def test_a_storm_never_breaks_safety_and_heals(seed: int, voters: int, observers: int) -> None:
-    """Goal: safety in a storm, progress after it. Method: a seeded random schedule."""
+    """Goal: safety during faults, progress after them. Method: a seeded random schedule."""
     chaos = Chaos(seed, voters, observers)
     for _ in range(1500):
         chaos.step()

@@ -1,4 +1,4 @@
-"""What a node says of itself holds in every role: nothing of a leader's on anybody else."""
+"""A node's views are correct in every role: only a leader has a leader's state."""
 
 from __future__ import annotations
 

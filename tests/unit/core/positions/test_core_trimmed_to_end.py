@@ -1,4 +1,4 @@
-"""A log that was trimmed to its very end goes on in the same epoch."""
+"""A log that was trimmed to its end continues in the same epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request may move: whom it may name, and how far it may raise the epoch (ADR 44)."""
+"""Limits of a request: the leaders it may name, and how far it may raise the epoch (ADR 44)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_only_a_voter_leads_and_only_a_later_epoch_may_name_an_unknown_one() -> 
 def test_an_observer_follows_an_epoch_only_from_a_known_or_named_source(pre_vote: bool) -> None:
     """Goal: rule 4, for two additions of which an observer has neither record. Method: candidates.
 
-    Whoever names another disk, or nobody, or is not ahead, moves nothing.
+    A request for another disk or none, or without a later log end, moves nothing.
     """
     cluster = CoreCluster((1, 2, 3), (9,))
     cluster.elect(1)
@@ -127,7 +127,7 @@ def test_an_observer_follows_an_epoch_only_from_a_known_or_named_source(pre_vote
 
 
 def test_a_response_may_be_far_ahead_but_not_out_of_reach() -> None:
-    """Goal: who was away learns the epoch by asking. Method: the bound, and one more."""
+    """Goal: a node that was down learns the epoch by asking. Method: the bound, and one more."""
     for ahead, epoch in ((RESPONSE_RAISE_MAX, 1 + RESPONSE_RAISE_MAX), (RESPONSE_RAISE_MAX + 1, 1)):
         cluster = led()
         asked = cluster.sent_by(2, FetchRequest)[-1]

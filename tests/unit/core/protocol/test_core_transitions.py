@@ -27,7 +27,7 @@ def test_only_a_candidate_becomes_leader_and_only_a_prospective_a_candidate() ->
 
 
 def test_every_role_gives_way_to_a_newer_epoch() -> None:
-    """Goal: nobody holds on to an old epoch. Method: both exits exist for each role."""
+    """Goal: no role keeps an old epoch. Method: both exits exist for each role."""
     for role in ROLES:
         assert (role, Unattached, Step.HIGHER) in TRANSITIONS
         assert (role, Follower, Step.HIGHER) in TRANSITIONS

@@ -1,4 +1,4 @@
-"""What a request may not do whose author is not certain (ADR 52)."""
+"""Limits of a request whose sender is not proven (ADR 52)."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_no_stranger_calls_off_a_campaign() -> None:
 
 
 def test_alternating_hints_do_not_put_off_a_campaign() -> None:
-    """A follower that has fetched from nobody yet: no other leader gives it more time."""
+    """A follower that has not fetched yet: no other leader extends its timer."""
     cluster = led()
     cluster.crash(1)
     cluster.crash(3)
@@ -140,7 +140,7 @@ def test_alternating_hints_do_not_put_off_a_campaign() -> None:
 
 
 def test_who_is_taken_for_the_leader_of_a_later_epoch_is_elected_all_the_same() -> None:
-    """Node 3 follows node 2 in epoch 3, says so in every answer, and needs node 2's records."""
+    """Node 3 follows node 2 in epoch 3, reports it in every response, and needs its records."""
     cluster = led()
     cluster.crash(3)
     cluster.propose(1, 2)
@@ -177,7 +177,7 @@ def test_only_the_leader_itself_calls_off_a_campaign() -> None:
 
 
 def test_an_epoch_that_names_the_node_itself_as_leader_is_passed_without_a_vote() -> None:
-    """It might have led it, and forgotten that: nobody else gets its vote there."""
+    """It may have led that epoch and forgotten it: no other node gets its vote there."""
     cluster = led()
     cluster.crash(1)
     cluster.crash(3)
@@ -198,7 +198,7 @@ CHANGES = (
 
 @pytest.mark.parametrize(("author", "change"), CHANGES, ids=lambda each: type(each).__name__)
 def test_no_stranger_changes_the_voters(author: int, change: Any) -> None:
-    """It is told what an operator can do; nothing is sent to the address that it names."""
+    """It gets the remedy for an operator; nothing is sent to the address that it names."""
     cluster = led()
     cluster.crash(2)
     before = cluster[1].voters

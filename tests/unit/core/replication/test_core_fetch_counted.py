@@ -23,7 +23,7 @@ OBSERVER = 9
 
 
 def test_a_fetch_reports_its_senders_versions_and_subtree() -> None:
-    """The release only now and then: a Fetch that says nothing about it changes nothing."""
+    """Versions come only in some Fetches: one without them changes nothing."""
     cluster = LoneLeader()
     supported = (VersionRange("f", 1, 2),)
     below = Subtree(2, 1, ((20, OBSERVER),))
@@ -73,7 +73,7 @@ def test_the_first_fetch_of_a_replica_is_answered_at_once_and_the_next_may_gathe
 
 
 def test_who_asks_from_a_history_that_parted_has_acknowledged_nothing() -> None:
-    """Its earlier position is not on its disk; where both logs part is what it is told."""
+    """Its earlier position is not on its disk; the response names the divergence point."""
     cluster = LoneLeader()
     cluster.fetch(OBSERVER, 3)
     output = cluster.fetch(OBSERVER, 2, last_fetched_epoch=0)
@@ -100,8 +100,8 @@ def test_who_is_sent_to_a_checkpoint_is_reported_as_that() -> None:
 def test_a_voter_that_reports_lost_records_may_fetch_below_its_acknowledgement(
     is_proven: bool, error: ErrorCode
 ) -> None:
-    """Unless somebody else may have said so. Method: it asks from a history that parted, with word
-    of its loss; then from the beginning, without."""
+    """Unless another sender may have reported it. Method: it fetches from a diverged history, with
+    a report of its loss; then from the beginning, without."""
     cluster = LoneLeader()
     cluster.fetch(2, 2, last_fetched_epoch=0, has_lost_records=True, is_proven=is_proven)
     (answer,) = fetch_answers(cluster.fetch(2, 0, last_fetched_epoch=0))

@@ -1,4 +1,4 @@
-"""Reads at a replica that does not lead: whom it asks, for which reads, and how long they wait."""
+"""Reads at a follower: its request to the leader, the reads it covers, and their timeouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader keeps of its log and its checkpoints, for whom, and which of them it serves."""
+"""The log and checkpoints that a leader keeps for its replicas, and those that it serves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def led() -> LoneLeader:
 
 
 def starts(output: Output) -> list[OffsetAndEpoch]:
-    """The log starts that an output announces; each is handed to the disk as well."""
+    """Return the log starts that an output reports; each is submitted to the disk as well."""
     advanced_to = [each.start for each in output.events if isinstance(each, LogStartAdvanced)]
     assert advanced_to == [
         each.start for each in output.persist if isinstance(each, AdvanceLogStart)

@@ -1,4 +1,4 @@
-"""What a replica does not take from a leader, and a leader does not tell, before it may."""
+"""Read positions that a replica must not accept, and a leader must not send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read rounds of a leader: who is hurried by one, whose echo counts, and who is answered."""
+"""Read rounds of a leader: the Fetches it answers early, echoes that count, and confirmations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(cluster: LoneLeader, token: int) -> Output:
 
 
 def round_sent(cluster: LoneLeader) -> ReadRound:
-    """The round that the leader names now: an observer's Fetch that does not wait tells it."""
+    """Return the leader's current round, from its response to an observer's Fetch without wait."""
     (answer,) = fetch_answers(cluster.fetch(99, max_wait_ms=0))
     return answer.read_round
 
@@ -48,8 +48,8 @@ def positions(output: Output) -> list[ReadPositionResponse]:
 
 
 def test_who_waits_for_the_next_round_is_not_kept_waiting_for_the_next_fetch() -> None:
-    """Goal: a round begins with everybody hearing of it. Method: of five voters, one echoes and
-    waits again; the echo of another confirms the round while a read waits for the next one."""
+    """Goal: every voter learns of a new round. Method: of five voters, one echoes and waits again;
+    the echo of another confirms the round while a read waits for the next one."""
     cluster = LoneLeader((1, 2, 3, 4, 5))
     read(cluster, 1)
     first = round_sent(cluster)

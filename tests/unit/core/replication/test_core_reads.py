@@ -129,7 +129,7 @@ def test_a_single_voter_confirms_itself_at_once() -> None:
 
 
 def test_a_read_fails_where_it_cannot_be_confirmed() -> None:
-    """Goal: refuse rather than guess. Method: a follower, and a leader that loses its office."""
+    """Goal: refuse rather than guess. Method: a follower, and a leader that is deposed."""
     cluster = led()
     assert ReadFailed(5) in read(cluster, 5, node_id=2).progress
     cluster.isolate(1)

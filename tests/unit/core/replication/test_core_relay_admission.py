@@ -1,4 +1,4 @@
-"""Whom a relay serves and when; what it compares, keeps and reports of those below it."""
+"""The replicas that a relay serves, and when; the subtree state that it keeps and reports."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_a_relay_without_fetches_sets_no_timer() -> None:
 
 
 def test_a_responses_age_counts_from_the_leaders_response() -> None:
-    """And of unknown age where the leader itself could not say."""
+    """The age is unknown where the leader itself did not know it."""
     for age_ms, expected_ms in ((-1, -1), (0, 130), (20, 150)):
         relay = RelayNode()
         relay.now_ms += 30

@@ -292,7 +292,7 @@ def test_a_plain_consumer_at_the_log_start_has_no_history_to_differ_in() -> None
 def test_a_fetch_is_held_for_its_max_wait_and_without_one_sets_no_timer(
     sender: int, max_wait_ms: int
 ) -> None:
-    """Goal: 0 is no wait and 1 is one. Method: nothing to tell; look now, and a millisecond on."""
+    """Goal: 0 is no wait and 1 is one. Method: no news; check now, and a millisecond later."""
     cluster = led()
     cluster.now_ms += 500
     cluster.tick(1)
@@ -332,7 +332,7 @@ def test_a_voter_that_falls_behind_what_it_acknowledged_is_reported() -> None:
 
 
 def test_a_voter_that_knows_of_its_loss_is_served_and_counts_for_what_it_has() -> None:
-    """Goal: a vote floor is no rolled-back disk. Method: a Fetch that tells of the loss."""
+    """Goal: a vote floor is no rolled-back disk. Method: a Fetch that reports the loss."""
     cluster = led()
     output = fetch(cluster, 2, 1, has_lost_records=True)
     assert not [each for each in output.events if isinstance(each, ReplicaRegressed)]

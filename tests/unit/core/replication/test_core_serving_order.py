@@ -1,4 +1,4 @@
-"""Whom a leader serves first: as many as a commit needs; the others once records have gathered."""
+"""The order in which a leader serves replicas: first as many as a commit needs, others later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ids = count(1)
 
 
 def led(voters: int = 3, *, delay_ms: int = DELAY_MS, **settings: int) -> CoreCluster:
-    """Node 1 leads and everybody is at its end, waiting; from here on the test speaks for them."""
+    """Node 1 leads and every replica is at its end with a held Fetch; the test plays them."""
     config = QuorumConfig(append_delay_ms=delay_ms, high_watermark_delay_ms=1000, **settings)
     cluster = CoreCluster(range(1, voters + 1), (OBSERVER,), config=config)
     cluster.elect(1)
@@ -37,7 +37,7 @@ def led(voters: int = 3, *, delay_ms: int = DELAY_MS, **settings: int) -> CoreCl
 
 
 def served(output: Output) -> list[tuple[int, int]]:
-    """(whom, end) for every answer with records."""
+    """Return (receiver, end) for every response with records."""
     return sorted(
         (each.to, each.message.records.end_offset)
         for each in (*output.immediate, *output.after_persist)
@@ -46,7 +46,7 @@ def served(output: Output) -> list[tuple[int, int]]:
 
 
 def fetch(cluster: CoreCluster, sender: int, offset: int | None = None) -> list[tuple[int, int]]:
-    """A Fetch of ``sender``, by default of one that has everything; who is served thereupon."""
+    """Send a Fetch of ``sender``, by default caught up; return the replicas that are served."""
     leader = cluster[1]
     request = FetchRequest(
         next(_ids),
@@ -62,13 +62,13 @@ def fetch(cluster: CoreCluster, sender: int, offset: int | None = None) -> list[
 
 
 def propose(cluster: CoreCluster, records: int = 1) -> list[tuple[int, int]]:
-    """Append; who is served at once."""
+    """Append records; return the replicas that are served at once."""
 
     return served(cluster.propose(1, records))
 
 
 def wait(cluster: CoreCluster, ms: int) -> list[tuple[int, int]]:
-    """Let time pass; who is served then."""
+    """Advance the clock; return the replicas that are served then."""
     cluster.now_ms += ms
     return served(cluster.call(1, lambda node: node.tick(cluster.now_ms)))
 
@@ -123,7 +123,7 @@ def test_a_failed_follower_is_overtaken_after_one_delay() -> None:
 
 
 def test_a_fetch_that_a_commit_may_need_is_answered_as_it_comes() -> None:
-    """Goal: nobody waits for nothing. Method: nobody else is busy with the records."""
+    """Goal: no needless wait. Method: no other replica is writing the records."""
     cluster = led(5)
     end = cluster[1].log_end_offset
     propose(cluster)
@@ -166,7 +166,7 @@ def test_without_a_delay_every_replica_is_served_at_once() -> None:
 
 
 def test_who_waited_until_the_log_was_trimmed_beyond_it_is_sent_to_the_snapshot() -> None:
-    """Goal: nobody is served what is there no longer. Method: an observer's Fetch is held, trim."""
+    """Goal: no trimmed records are served. Method: hold an observer's Fetch, then trim."""
     cluster = led(1, start_offset_lag_max_ms=0)
     node = cluster[1]
     propose(cluster)

@@ -80,7 +80,7 @@ def test_a_snapshot_held_long_enough_is_trimmed_to_regardless() -> None:
 def test_a_restart_does_not_begin_the_holding_time_anew() -> None:
     """Goal: the disk has held the file, whichever process ran. Method: restart in mid-time.
 
-    An observer that the new leader has not heard of keeps it from trimming for a session.
+    An observer without a Fetch to the new leader keeps it from trimming for a session.
     """
     config = QuorumConfig(append_delay_ms=0, start_offset_lag_max_ms=60_000)
     cluster = CoreCluster((1,), config=config)
@@ -113,9 +113,9 @@ def test_a_voter_that_never_fetched_holds_the_log_for_one_session() -> None:
 
 
 def test_a_new_leader_keeps_its_log_for_observers_before_their_first_fetch() -> None:
-    """Goal: 630.5 for observers of an earlier leader. Method: one whom the next leader never hears.
+    """Goal: 630.5 for observers of an earlier leader. Method: one never fetches from the next.
 
-    Its checkpoint is there already, and all whom it has heard are beyond.
+    Its checkpoint exists already, and all replicas that fetched are beyond it.
     """
     cluster = led(observer_session_ms=5_000)
     cluster.isolate(9)
@@ -147,7 +147,7 @@ def test_a_new_leader_waits_no_longer_than_the_holding_time() -> None:
 
 
 def succeeded(cluster: CoreCluster) -> tuple[NodeId, int]:
-    """Node 1 dies, one of the others leads, and node 1 comes back: who leads, and since when."""
+    """Crash node 1, let another lead, restart node 1; return the leader and its start time."""
     cluster.crash(1)
     while not cluster.leaders():
         cluster.advance(50)

@@ -1,4 +1,4 @@
-"""What one replica's Fetches prove to whom they come, and what it still needs of the log."""
+"""What a replica's Fetches prove to their receiver, and the log position that it still needs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_report_has_a_bounded_number_of_routes_and_counts_all_members() -> Non
 
 @pytest.mark.parametrize(("offset", "low"), [(3, 3), (4, 4), (5, 4)])
 def test_a_position_below_the_reported_one_is_taken_in_at_once(offset: int, low: int) -> None:
-    """And a higher one with the next count, because nobody is harmed by a report that is low."""
+    """A higher one comes with the next count, because a report that is too low is safe."""
     relay = relay_above(replica(9, offset=4))
     other = relay.downstream[key(8)] = replica(8, offset=offset)
     relay.note(other)
@@ -122,7 +122,7 @@ def test_a_position_below_the_reported_one_is_taken_in_at_once(offset: int, low:
 def test_after_a_restart_a_relay_reports_its_whole_log_as_needed_until_all_had_time_to_return() -> (
     None
 ):
-    """Method: with nobody below it, with somebody, and with somebody who needs even more."""
+    """Method: without a subtree, with one, and with one that needs even more."""
     for relay, members, low in (
         (Relay(7), 0, 20),
         (relay_above(replica(9, offset=30)), 1, 20),

@@ -1,4 +1,4 @@
-"""Whom a leader counts as a voter, whom as an observer, and what it remembers of either."""
+"""The replicas that a leader counts as voters and as observers, and its state about both."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def test_a_replica_is_disqualified_as_long_as_it_reports_it() -> None:
 
 
 def test_a_disqualified_disk_is_not_that_of_the_voter_with_its_id() -> None:
-    """What the voter's own disk acknowledged still counts, and the other is known for what it is,
-    whichever of the two was heard of last."""
+    """The acknowledgements of the voter's own disk still count, and the other disk is an observer,
+    whichever of the two fetched last."""
     cluster = LoneLeader()
     cluster.fetch(2, replica=OTHER_DISK, is_disqualified=True)
     end = cluster[1].log_end_offset
@@ -111,7 +111,7 @@ def test_a_disqualified_disk_is_not_that_of_the_voter_with_its_id() -> None:
 
 
 def test_a_voter_whose_disk_is_disqualified_has_acknowledged_nothing() -> None:
-    """Method: it says so at the very time of its last Fetch as a voter, and takes it back later."""
+    """Method: it reports so at the time of its last Fetch as a voter, and revokes it later."""
     cluster = LoneLeader()
     cluster.fetch(2)
     cluster.fetch(2, is_disqualified=True)
@@ -129,7 +129,7 @@ def test_a_voter_whose_disk_is_disqualified_has_acknowledged_nothing() -> None:
 
 
 def test_a_voter_that_names_its_disk_late_is_shown_with_it() -> None:
-    """An entry without a directory id stands for any disk, until an update says which."""
+    """A record without a directory id matches any disk, until an update names one."""
     cluster = LoneLeader(unknown_disks=(2,))
     assert viewed(cluster, ReplicaKey(2)).is_voter
     cluster.report(UpdateVoter(7, voter(2)))

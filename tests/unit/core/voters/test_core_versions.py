@@ -1,4 +1,4 @@
-"""A voter must be able to run with what is in force: asked at its endpoint, before the record."""
+"""A voter must support the levels in force; the leader asks its endpoint before the record."""
 
 from __future__ import annotations
 
@@ -187,8 +187,8 @@ def runs(cluster: CoreCluster, node_id: NodeId, highest: int) -> None:
 def test_a_leader_requests_versions_from_voters_that_report_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Goal: levels rise only where all can follow. Method: one down at first, then replaced, of
-    releases whose Fetch does not tell."""
+    """Goal: levels rise only where all voters support them. Method: one is down at first, then
+    replaced; releases whose Fetch has no versions."""
     monkeypatch.setattr(fetching, "versions_to_advertise", lambda core, peer: ())
     cluster = CoreCluster((1, 2, 3))
     for node_id, highest in ((1, 5), (2, 4), (3, 3)):

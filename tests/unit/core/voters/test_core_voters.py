@@ -59,7 +59,7 @@ def test_a_truncation_brings_the_previous_set_back() -> None:
 
 
 def test_without_a_record_no_voters_are_known() -> None:
-    """Method: a new history, and one whose only record is cut off."""
+    """Method: a new history, and one with its only record cut off."""
     history = VoterHistory()
     assert (history.latest, history.latest_offset) == (NO_VOTERS, -1)
     history.add(0, VoterSet([voter(1)]))
