@@ -38,10 +38,12 @@ class SecondIncarnation(Invariant):
 class Regressions(Invariant):
     """No leader serves a voter that fetches below the offset it acknowledged in the same term.
 
-    Exempt is a voter that reports lost records, or that it does not vote. An acknowledgement is a
-    Fetch at a position that the leader's log has, answered with the records behind it. A Fetch that
-    arrived before the acknowledgement may be answered after it, because copies of old requests are
-    held as well. A request of an unproven sender is not an acknowledgement (ADR 52).
+    Exempt is a voter that reports lost records, or that it does not vote, and a replica that was an
+    observer when its Fetch arrived: nothing was committed by its acknowledgements. An
+    acknowledgement is a Fetch at a position that the leader's log has, answered with the records
+    behind it. A Fetch that arrived before the acknowledgement may be answered after it, because
+    copies of old requests are held as well. A request of an unproven sender is not an
+    acknowledgement (ADR 52).
     """
 
     name = "regressions"
@@ -49,9 +51,9 @@ class Regressions(Invariant):
 
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
-        self.asked: dict[tuple[NodeId, int, NodeId, int], tuple[FetchRequest, int]] = {}
+        self.asked: dict[tuple[NodeId, int, NodeId, int], tuple[FetchRequest, int, bool]] = {}
         """By leader, its incarnation, sender and request id: the request with the highest offset,
-        and what its sender had acknowledged when it arrived."""
+        what its sender had acknowledged when it arrived, and whether it was a voter then."""
         self.acknowledged: dict[tuple[NodeId, int, int], dict[ReplicaKey, int]] = {}
         """By leader, its incarnation and epoch: the offset that each replica acknowledged."""
 
@@ -63,7 +65,8 @@ class Regressions(Invariant):
         before = self.asked.get(key)
         if before is None or request.fetch_offset > before[0].fetch_offset:
             known = self.acknowledged.get((seen.id, seen.incarnation, request.epoch), {})
-            self.asked[key] = request, known.get(request.replica, -1)
+            is_voter = any(voter.key == request.replica for voter in seen.replica.node.voters)
+            self.asked[key] = request, known.get(request.replica, -1), is_voter
 
     def on_sent(self, seen: Seen, to: NodeId, message: Message) -> None:
         if type(message) is not FetchResponse:
@@ -72,16 +75,14 @@ class Regressions(Invariant):
         asked = self.asked.pop((seen.id, seen.incarnation, to, message.request_id), None)
         if asked is None or message.error != ErrorCode.NONE:
             return
-        request, before = asked
+        request, before, was_voter = asked
         if message.leader_id != seen.id or message.epoch != request.epoch:
             return
         acknowledged = self.acknowledged.setdefault((seen.id, seen.incarnation, message.epoch), {})
         if request.has_lost_records or request.is_disqualified:
             acknowledged.pop(request.replica, None)
             return
-        if request.fetch_offset < before and any(
-            voter.key == request.replica for voter in seen.replica.node.voters
-        ):
+        if request.fetch_offset < before and was_voter:
             self.fail(
                 "a voter was served below what it had acknowledged",
                 node=seen.id,

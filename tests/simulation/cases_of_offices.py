@@ -135,7 +135,7 @@ def regression_is_served(stage: Stage) -> None:
 
 
 def copy_of_an_old_fetch_is_served(stage: Stage) -> None:
-    """No regression: the request was there before what its sender acknowledged by the next one."""
+    """The request was there before what its sender acknowledged by the next one."""
     _elect(stage)
     for node_id in (1, 2):
         stage.append(node_id, 0, 1)
@@ -145,6 +145,20 @@ def copy_of_an_old_fetch_is_served(stage: Stage) -> None:
     _fetch(stage, 2, 1, number=8)
     _answer(stage, 2, number=8)
     _answer(stage, 2, number=7)
+
+
+def old_fetch_of_a_new_voter_is_served(stage: Stage) -> None:
+    """It arrived while its sender was an observer, whose acknowledgements commit nothing."""
+    _elect(stage)
+    for node_id in (1, 2):
+        stage.append(node_id, 0, 1)
+    _fetch(stage, 2, 1, number=7)
+    _answer(stage, 2, number=7)
+    node = stage.replicas[1].node
+    voters, node.voters = node.voters, tuple(each for each in node.voters if each.key.id != 2)
+    _fetch(stage, 2, 0, number=8)
+    node.voters = voters
+    _answer(stage, 2, number=8)
 
 
 def served_another_history(stage: Stage) -> None:
@@ -226,3 +240,5 @@ CASES = (
     (later_epoch_is_kept, "lineage-cuts"),
     (too_much_of_the_epoch_is_kept, "lineage-cuts"),
 )
+INTACT = (copy_of_an_old_fetch_is_served, old_fetch_of_a_new_voter_is_served)
+"""Look like a regression, and are none."""

@@ -393,8 +393,8 @@ def test_a_corrupt_checkpoint_is_not_compared() -> None:
         two_checkpoints(Stage())
 
 
-def test_a_copy_of_an_old_fetch_may_be_answered_late() -> None:
-    """A leader that lets replicas wait answers it behind a newer one; its sender has moved on."""
+@pytest.mark.parametrize("play", cases_of_offices.INTACT)
+def test_an_old_fetch_may_be_answered_late(play: Callable[[Stage], None]) -> None:
     stage = Stage()
-    cases_of_offices.copy_of_an_old_fetch_is_served(stage)
+    play(stage)
     assert stage.run_observer.sent_count >= 2, "nothing was evaluated"
