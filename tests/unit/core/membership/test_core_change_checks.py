@@ -78,7 +78,7 @@ def listeners(count: int) -> tuple[Endpoint, ...]:
     return (endpoint(), *(endpoint(f"L{number}") for number in range(count - 1)))
 
 
-SOUND = [
+AT_LIMITS = [
     voter(4),
     with_key(0),
     with_key(2**31 - 1),
@@ -116,9 +116,9 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("entry", SOUND)
+@pytest.mark.parametrize("entry", AT_LIMITS)
 @pytest.mark.parametrize("kind", [ChangeKind.ADD, ChangeKind.UPDATE])
-def test_entries_at_the_limits_are_sound(kind: ChangeKind, entry: Voter) -> None:
+def test_entries_at_the_limits_are_valid(kind: ChangeKind, entry: Voter) -> None:
     assert why_malformed(core_of(), change(kind, entry)) is None
 
 
