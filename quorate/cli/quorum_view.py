@@ -23,7 +23,7 @@ def voters_of(answer: DescribeQuorumResponse, *, probed_at_ms: int = -1) -> Quor
     """
     if not answer.is_leader:
         raise CliError(
-            "the leader cannot be reached, and only the leader knows which voters are caught up",
+            "the quorum has no leader that can be reached; only a leader knows who is caught up",
             hint="`quorum describe status --any-node` shows what a node knows",
             code=Exit.UNREACHABLE,
         )
