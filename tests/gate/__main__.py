@@ -3,8 +3,8 @@
 ``python -m tests.gate`` runs those of ``make test``, ``python -m tests.gate test-long`` those that
 take minutes (see ``lanes.py``), in three ways, each pytest in a process of its own:
 
-- Tests that only compute or talk to themselves run in three processes, those of units, those of the
-  simulator and the others, at the lowest priority, so that they take the time that is left.
+- Tests that only compute or talk to themselves run in four processes (units, the bug zoo, the
+  simulator, the others) at the lowest priority, so that they take the time that is left.
 - Tests with real processes mostly wait. Their files run two at a time, from one queue.
 - Tests marked ``alone`` check latencies or deadlines. They run when the queue is empty, one after
   the other, only beside tests of the lowest priority.
@@ -49,9 +49,12 @@ LONGEST = (
     "tests/chaos/test_effects.py",
 )
 """Taken from the queue first, so that none of them is the last one, running by itself."""
+ZOO = "tests/simulation/test_zoo.py"
+"""Half of the processor time of ``test-long``: in one process with others it would end alone."""
 COMPUTING = (
     ("unit", ("tests/unit",)),
-    ("simulation", ("tests/simulation",)),
+    ("zoo", (ZOO,)),
+    ("simulation", ("tests/simulation", f"--ignore={ZOO}")),
     ("others", ("tests", *(f"--ignore=tests/{each}" for each in ("unit", "simulation", *FOLDERS)))),
 )
 """Processes for tests that only compute: a name, and the arguments of pytest."""
@@ -131,7 +134,7 @@ class Gate:
         return [each for each in files if each in found]
 
     def _compute(self, name: str, what: tuple[str, ...]) -> None:
-        if (self._root / what[0]).is_dir():
+        if (self._root / what[0]).exists():
             self._pytest(name, "", [*what], priority=LOWEST_PRIORITY)
 
     def _work(self) -> None:

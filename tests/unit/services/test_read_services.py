@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -19,7 +20,7 @@ from quorate.client import (
     UnavailableError,
     at_least,
 )
-from quorate.services import registration
+from quorate.services import reads, registration
 from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
     CONFIG_SOURCE_CLUSTER,
@@ -123,15 +124,27 @@ def test_linearizable_reads_wait_for_a_position_and_then_for_the_image(asked):
         (at_least(7), "has applied offset 1, and did not reach 7 within .* s"),
     ],
 )
-def test_a_read_that_cannot_be_served_fails_with_its_reason_before_the_deadline(level, words):
+def test_a_read_that_cannot_be_served_fails_with_its_reason(monkeypatch, level, words):
+    monkeypatch.setattr(reads, "_patience", lambda context: 0.05)
+
     async def scenario(log, nodes, client):
         nodes[0].auto_confirm = False
         stub = client._nodes.node(nodes[0].address).metadata
         with pytest.raises(grpc.aio.AioRpcError, match=words):
-            await stub.ListTopics(ListTopicsRequest(read=level), timeout=0.4)
+            await stub.ListTopics(ListTopicsRequest(read=level), timeout=60)
         await nodes[0].has_waits(0)
 
     with_client(scenario)
+
+
+@pytest.mark.parametrize(
+    ("left", "patience"),
+    [(60, 30), (30.04, 29.99), (10, 9.95), (0.4, 0.35), (0.2, 0.16), (0.01, 0.008)],
+)
+def test_a_read_waits_until_shortly_before_its_deadline(left, patience):
+    """A refusal must arrive: 50 ms are kept for it, of a short deadline a fifth."""
+    context = SimpleNamespace(time_remaining=lambda: left)
+    assert reads._patience(context) == pytest.approx(patience)
 
 
 def test_a_negative_offset_is_refused():
