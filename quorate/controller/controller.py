@@ -231,8 +231,7 @@ class Controller:
             self._stop_replay(error)
             return
         if self.fault is not None:
-            self.fault = None
-            self._proposer.is_halted = False
+            self._set_fault(None)
             self._on_replay("")
         self.checkpoint.start_over()
         after = self._machine.image
@@ -296,10 +295,13 @@ class Controller:
         self._purgatory.release(end_offset)
         self._offset_purgatory.release(end_offset)
 
+    def _set_fault(self, fault: QuorateError | None) -> None:
+        self.fault = fault
+        self._proposer.is_halted = fault is not None
+
     def _stop_replay(self, error: QuorateError) -> None:
         """A committed record cannot be applied: keep the image, serve reads, do not lead."""
-        self.fault = error
-        self._proposer.is_halted = True
+        self._set_fault(error)
         self._on_fault(f"replay stopped at {self._machine.end_offset}: {error}")
         self._on_replay(str(error))
 

@@ -19,7 +19,6 @@ from contextlib import suppress
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
 from quorate.services.ports import Cancel, ServedNode
 from quorate.services.watch_cursor import WatchCursor
-from quorum.errors import QuorumUsageError, StorageError
 
 CACHED_MESSAGES_MAX = 32
 """Messages kept for other watchers that come by the same offset."""
@@ -120,8 +119,9 @@ class ChangeFeed:
         """Convert what each group of watchers is going to ask for, then wake the group."""
         woken = 0
         for offset, futures in by_offset.items():
-            # A failure is raised again by the watcher that asks: it has the status to answer.
-            with suppress(StorageError, QuorumUsageError):
+            # Any failure is raised again by the watchers of this offset, which report it, and must
+            # not keep the others asleep.
+            with suppress(Exception):
                 await self.changes(offset)
             for future in futures:
                 _resolve(future, is_beyond=True)

@@ -1,7 +1,7 @@
 """Failure of a log: after a failed write or sync the log accepts no more writes.
 
 A failed sync may have dropped data, so a retry could report data as durable that is lost (ADR 7).
-The context managers are plain objects, one per log; the hottest paths do without them.
+The writer enters these context managers once per pass, so they are plain objects, one per log.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class _UnlessFull:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, StorageError):
-            self._failure.record_unless_full(error)
+        if error is not None and not isinstance(error, DiskFullError):
+            self._failure.__exit__(kind, error, traceback)
 
 
 class Failure:
@@ -45,11 +45,6 @@ class Failure:
         self.cause = ""
         """Empty as long as nothing has failed."""
         self.unless_full = _UnlessFull(self)
-
-    def record_unless_full(self, error: StorageError) -> None:
-        """Record the failure of work that leaves the log unchanged on a full disk."""
-        if not isinstance(error, DiskFullError):
-            self.cause = str(error)
 
     def __enter__(self) -> None:
         """Begin work after whose failure the log must not be written."""

@@ -136,11 +136,8 @@ class SegmentedLog:
         )
         if epochs:
             self._check_epochs(epochs, extension.epochs)
-        try:
+        with self._failure.unless_full:
             active.append(data, extension)
-        except StorageError as error:
-            self._failure.record_unless_full(error)
-            raise
         self._recent.add(boundaries)
         self._is_dirty = True
         if extension.epochs or not self._epochs:
@@ -197,16 +194,13 @@ class SegmentedLog:
             StorageError: Its durability is unknown; the log refuses all further work.
         """
         self._check_usable()
-        try:
+        with self._failure:
             if self._is_dirty:
                 self._segments.active.file.sync()
                 self._is_dirty = False
             if self._has_unsaved_epochs:
                 self._has_unsaved_epochs = not self._files.save_epochs(self._epochs)
             self._files.raise_durable_end(self._segments.active.tail)
-        except StorageError as error:
-            self._failure.cause = str(error)
-            raise
 
     def store_high_watermark(self, high_watermark: int) -> None:
         """Store the bounds durably: this high watermark, if it is higher, and the flushed end.

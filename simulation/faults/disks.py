@@ -39,12 +39,7 @@ def full_disk(site: Site) -> bool:
     member = site.any(up=site.rng.random() < 0.8)
     if member is None:
         return False
-    faults = Faults(full_at_write=site.rng.randrange(4))
-    if member.is_up:
-        return member.disk.fault(faults)
-    member.disk.fault_at_boot(faults)
-    member.boot()
-    return True
+    return _now_or_at_boot(member, Faults(full_at_write=site.rng.randrange(4)))
 
 
 def unreadable(site: Site) -> bool:
@@ -56,7 +51,10 @@ def unreadable(site: Site) -> bool:
     if suffix == ".digest":
         # Nothing is lost, but from there on the digests of this log are unknown.
         site.cluster.run_observer.is_chain_damaged = True
-    faults = Faults(unreadable=EndsWith(suffix))
+    return _now_or_at_boot(member, Faults(unreadable=EndsWith(suffix)))
+
+
+def _now_or_at_boot(member: Member, faults: Faults) -> bool:
     if member.is_up:
         return member.disk.fault(faults)
     member.disk.fault_at_boot(faults)

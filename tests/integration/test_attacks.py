@@ -19,7 +19,7 @@ from tests.integration.processes import Processes, running
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
-SHORT_SECONDS = 12.0
+SHORT_SECONDS = 8.0
 NIGHTLY_SECONDS = 60.0
 LARGE_TOPICS, LARGE_PARTITIONS = 60, 1_000
 SESSION_MS = 600_000

@@ -24,8 +24,8 @@ def leader_age_ms(core: CoreState, leader: Leader) -> int:
     """
     if not leader.can_write:
         return -1
-    if core.is_voter and not leader.remote:
-        return 0  # the only voter
+    if core.is_lone_voter:
+        return 0
     as_of_ms = leader.reads.as_of_ms
     return core.now_ms - as_of_ms if as_of_ms >= 0 else -1
 
@@ -47,6 +47,6 @@ def note_confirmed_round(core: CoreState, leader: Leader) -> None:
 def freshness(core: CoreState, now_ms: int) -> Freshness:
     """Return the freshness at ``now_ms``."""
     leader = core.role
-    if isinstance(leader, Leader) and leader.can_write and core.is_voter and not leader.remote:
+    if isinstance(leader, Leader) and leader.can_write and core.is_lone_voter:
         return Freshness(now_ms, core.high_watermark)
     return core.freshness

@@ -215,7 +215,7 @@ class RaftNode:
         Not during a leadership transfer, after whose failure this node may lead on.
         """
         role = self._core.role
-        return isinstance(role, Leader) and role.can_write and role.transfer is None
+        return isinstance(role, Leader) and role.takes_writes
 
     @property
     def is_handing_over(self) -> bool:

@@ -169,6 +169,31 @@ def test_every_watcher_gets_the_failure_to_read_the_log() -> None:
     with_feed(scenario)
 
 
+def test_a_failure_at_one_offset_keeps_no_watcher_of_another_asleep() -> None:
+    """Whatever fails: here what no caller expects."""
+
+    async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
+        read_log, first = node.read_log, end(node)
+
+        async def broken(offset: int, max_bytes: int, end_offset: int) -> bytes:
+            if offset == first:
+                raise ValueError("unexpected")
+            return await read_log(offset, max_bytes, end_offset)
+
+        node.read_log = broken  # type: ignore[method-assign]
+        waiting = [asyncio.create_task(batches(feed, first + each)) for each in (0, 1)]
+        await asyncio.sleep(0)
+        node.commit()
+        node.commit()
+        began = now()
+        await asyncio.wait(waiting)
+        assert str(waiting[0].exception()) == "unexpected"
+        assert waiting[1].result() == [first + 2]
+        assert now() - began < PROGRESS_SECONDS
+
+    with_feed(scenario)
+
+
 def test_the_feed_keeps_few_messages() -> None:
     async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
         for _ in range(50):

@@ -97,7 +97,7 @@ def test_a_voters_public_data_does_not_prove_another_caller() -> None:
 def test_an_empty_process_id_proves_nothing() -> None:
     """Not even to a replica that was met without one: whoever leaves it out would be that replica.
 
-    Issue 10, item 11: a stream as a voter with an empty process id barred that voter's disk.
+    A stream in a voter's name with an empty process id once kept that voter's own streams out.
     """
     assert is_same_process(VOTER, served_hello(VOTER))
     unnamed = replace(VOTER, process_id=b"")
