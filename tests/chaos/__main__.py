@@ -93,6 +93,10 @@ def table(result: Result) -> list[str]:
     lines += [
         f"{'leaders cut off, replaced':44} {tally.isolated_leaders:5}  {tally.deposed_leaders:11}"
     ]
+    lines += [
+        f"{'no effect, beside another fault':44} {tally.missed_beside_others:5}",
+        f"{'not replaced, beside another fault':44} {tally.disturbed_isolations:5}",
+    ]
     lines += ["", f"{'OPERATIONS':44} COUNT"]
     lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.report.outcomes.items())]
     lines += [f"{'answered operations':44} {result.report.answered:5}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 
 import psutil
@@ -59,6 +60,9 @@ class Nemesis:
         self._lanes: list[tuple[Iterator[Fault], Act]] = [
             (self._draw(root, lane), act) for lane, act in zip(weights, acts) if lane
         ]
+        self._begun: Counter[Act] = Counter()
+        self._ended: Counter[Act] = Counter()
+        """Number of faults by lane."""
 
     def _draw(self, root: random.Random, weights: Weights) -> Iterator[Fault]:
         rng = random.Random(root.getrandbits(64))
@@ -87,24 +91,43 @@ class Nemesis:
             if loop.time() + fault.calm_seconds + fault.seconds > deadline:
                 return
             await asyncio.sleep(fault.calm_seconds)
+            ended_before = self._ended_beside(act)
+            self._begun[act] += 1
             has_effect = await act(fault)
-            self.tally.add(fault.kind.value, has_effect=has_effect)
+            self._ended[act] += 1
+            is_beside_another = self._has_broken_since(ended_before, act)
+            self.tally.add(
+                fault.kind.value,
+                has_effect=has_effect,
+                seconds=fault.seconds,
+                is_beside_another=is_beside_another,
+            )
             if not has_effect:
-                self._announce(f"{fault.kind.value}: no effect was seen")
+                beside = " beside another fault" if is_beside_another else ""
+                self._announce(f"{fault.kind.value}: no effect was seen{beside}")
 
-    async def _target(self, fault: Fault) -> LocalNode:
+    def _ended_beside(self, act: Act) -> int:
+        """Return how many faults of the other lanes have ended."""
+        return self._ended.total() - self._ended[act]
+
+    def _has_broken_since(self, ended_before: int, act: Act) -> bool:
+        """Whether any fault of another lane was there since so many of them had ended."""
+        return self._begun.total() - self._begun[act] > ended_before
+
+    async def _target(self, fault: Fault) -> tuple[LocalNode, bool]:
+        """Return the node to break, and whether it leads."""
         leader = None
         if fault.is_at_leader:
             leader = await asyncio.to_thread(self._cluster.find_leader)
         target = leader or self._cluster.voters[fault.place]
         who = " (the leader)" if leader else ""
         self._announce(f"{fault.kind.value}: node {target.id}{who} for {fault.seconds:.1f} s")
-        return target
+        return target, leader is not None
 
     # ------------------------------------------------------------------ processes and disks
 
     async def _break_process(self, fault: Fault) -> bool:
-        node = await self._target(fault)
+        node, _ = await self._target(fault)
         if not node.is_running:
             await self._revive(node)
         if fault.kind in _KILLS:
@@ -196,7 +219,7 @@ class Nemesis:
     # ------------------------------------------------------------------ the network
 
     async def _break_network(self, fault: Fault) -> bool:
-        node = await self._target(fault)
+        node, leads = await self._target(fault)
         links = self._cluster.links
         inward, outward = self._peers(node)
         client: list[Direction] = [(CLIENT, node.id), (node.id, CLIENT)]
@@ -205,9 +228,12 @@ class Nemesis:
         if fault.kind is Kind.FLAP:
             await self._flap(fault, scope)
         else:
+            is_long = fault.kind in ISOLATES and fault.seconds >= DEPOSES_SECONDS
             self._apply(fault, inward, outward, client)
-            await asyncio.sleep(fault.seconds)
-            await self._look_for_successor(fault, node)
+            if is_long and leads:
+                await self._isolate_leader(fault, node)
+            else:
+                await asyncio.sleep(fault.seconds)
             links.heal(scope)
         return links.affected(scope) > before
 
@@ -240,14 +266,18 @@ class Nemesis:
             case Kind.CLIENT_DELAY:
                 links.delay(client, DELAY_SECONDS_MAX * fault.amount)
 
-    async def _look_for_successor(self, fault: Fault, node: LocalNode) -> None:
-        """Return whether another node leads after a long cut of the leader."""
-        is_long = fault.kind in ISOLATES and fault.seconds >= DEPOSES_SECONDS
-        if not (is_long and fault.is_at_leader and node.is_running):
-            return
+    async def _isolate_leader(self, fault: Fault, node: LocalNode) -> None:
+        """Wait, and count whether another node leads then, and whether it had what it needs."""
+        others = [each for each in self._cluster.voters if each is not node]
+        ended_before = self._ended_beside(self._break_network)
+        ready = [await asyncio.to_thread(self._cluster.is_ready, each) for each in others]
+        await asyncio.sleep(fault.seconds)
         leader = await asyncio.to_thread(self._cluster.find_leader)
-        self.tally.isolated_leaders += 1
-        self.tally.deposed_leaders += leader is not None and leader is not node
+        self.tally.add_isolated_leader(
+            is_deposed=leader is not None and leader is not node,
+            is_disturbed=not all(ready)
+            or self._has_broken_since(ended_before, self._break_network),
+        )
 
     def _peers(self, node: LocalNode) -> tuple[list[Direction], list[Direction]]:
         others = [each.id for each in self._cluster.voters if each is not node]

@@ -13,7 +13,7 @@ import pytest
 from history.check import Report
 from tests.chaos import __main__ as command
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result
-from tests.chaos.tally import PROOFS_MIN, Tally
+from tests.chaos.tally import MISS_SECONDS_MAX, PROOFS_MIN, Tally
 from tests.evidence.lanes import BY_NAME
 
 
@@ -73,11 +73,33 @@ def test_a_kind_of_fault_that_never_had_an_effect_is_a_problem() -> None:
     assert tally.document()["faults_without_effect"] == PROOFS_MIN
 
 
-def test_isolated_leaders_that_lead_on_are_a_problem() -> None:
-    tally = Tally(isolated_leaders=PROOFS_MIN)
-    assert tally.without_effect() == ["none of 3 isolated leaders was replaced"]
-    tally.deposed_leaders = 1
+def test_an_isolated_leader_that_leads_on_is_a_problem_unless_the_others_were_disturbed() -> None:
+    tally = Tally()
+    tally.add_isolated_leader(is_deposed=True, is_disturbed=True)
+    tally.add_isolated_leader(is_deposed=False, is_disturbed=True)
     assert tally.without_effect() == []
+    tally.add_isolated_leader(is_deposed=False, is_disturbed=False)
+    assert tally.without_effect() == ["1 of 2 isolated leaders were not replaced"]
+    document = tally.document()
+    assert document["isolated_leaders"] == 3
+    assert document["deposed_leaders"] == 1
+    assert document["not_deposed_beside_another_fault"] == 1
+
+
+def test_a_long_fault_without_an_effect_is_a_problem_unless_another_explains_it() -> None:
+    tally = Tally()
+    tally.add("fsync hangs", has_effect=True, seconds=9.0)
+    tally.add("fsync hangs", has_effect=False, seconds=9.0, is_beside_another=True)
+    tally.add("fsync hangs", has_effect=False, seconds=MISS_SECONDS_MAX)
+    assert tally.without_effect() == []
+    tally.add("fsync hangs", has_effect=False, seconds=4.0)
+    assert tally.without_effect() == [
+        "a fault of 4.0 s had no effect, and no other fault explains it"
+    ]
+    document = tally.document()
+    assert document["faults_without_effect"] == 3
+    assert document["without_effect_beside_another_fault"] == 1
+    assert document["longest_other_without_effect_s"] == 4.0
 
 
 def test_the_half_hour_of_the_evidence_is_held_to_them() -> None:

@@ -13,7 +13,7 @@ from bench.quorum_under_load import GROUPS_IN_FLIGHT_MAX, NotDurableError, check
 from history.check import Report as Checked
 from history.violation import Violation as Finding
 from tests.chaos.run import LONG_FAULTS_MIN, LONG_OPERATIONS_MIN, Result
-from tests.chaos.tally import PROOFS_MIN
+from tests.chaos.tally import MISS_SECONDS_MAX, PROOFS_MIN
 from tests.chaos.tally import Tally as Faults
 from tests.evidence.bars import Bars, Passes, raises
 from tests.integration import campaign_bars
@@ -49,10 +49,16 @@ def _broken(
 
 
 def _without_effect(
-    kind: int, effects: int, isolated: int = PROOFS_MIN, deposed: int = 1
+    kind: int, effects: int, isolated: int = 1, deposed: int = 1, **others: Any
 ) -> Passes:
     """The nemesis puts what only seemed to happen among its problems, which is a bar above."""
-    tally = Faults(Counter(cut=kind), Counter(cut=effects), isolated, deposed)
+    tally = Faults(
+        Counter(cut=kind),
+        Counter(cut=effects),
+        isolated_leaders=isolated,
+        deposed_leaders=deposed,
+        **others,
+    )
     return lambda: not tally.without_effect()
 
 
@@ -69,7 +75,12 @@ CHAOS = Bars(
         "at the bars": _broken(),
         "one of three had an effect": _without_effect(PROOFS_MIN, 1),
         "two faults without effect": _without_effect(PROOFS_MIN - 1, 0),
-        "two isolated leaders that stayed": _without_effect(1, 1, PROOFS_MIN - 1, 0),
+        "an isolated leader that stayed beside another fault": _without_effect(
+            1, 1, 2, 1, disturbed_isolations=1
+        ),
+        "a short fault without effect": _without_effect(
+            2, 1, longest_miss_seconds=MISS_SECONDS_MAX
+        ),
     },
     {
         "a rule of histories is violated": _broken(violations=[Finding("lost-write", "one", ())]),
@@ -78,7 +89,10 @@ CHAOS = Bars(
         "too few faults": _broken(faults=LONG_FAULTS_MIN - 1),
         "too few operations": _broken(answered=LONG_OPERATIONS_MIN - 1),
         "a kind of fault without effect": _without_effect(PROOFS_MIN, 0),
-        "isolated leaders are not replaced": _without_effect(1, 1, PROOFS_MIN, 0),
+        "an isolated leader is not replaced": _without_effect(1, 1, 2, 1),
+        "a long fault without effect": _without_effect(
+            2, 1, longest_miss_seconds=MISS_SECONDS_MAX + 0.1
+        ),
     },
 )
 

@@ -159,7 +159,9 @@ def models(entries: Entries) -> str:
 def _chaos(entry: Entry) -> str:
     figures = entry.figures
     names = (
-        "seed", "faults", "faults_without_effect", "isolated_leaders", "deposed_leaders",
+        "seed", "faults", "faults_without_effect", "without_effect_beside_another_fault",
+        "longest_other_without_effect_s", "isolated_leaders", "deposed_leaders",
+        "not_deposed_beside_another_fault",
         "operations", "answered", "watched", "log_batches", "lost", "duplicated",
         "stale", "not_linearizable", "check_result",
     )  # fmt: skip

@@ -10,8 +10,8 @@ take minutes (see ``lanes.py``), in three ways, each pytest in a process of its 
   the other, only beside tests of the lowest priority.
 
 A test belongs to the second kind by its folder, and to the first by default, so none is left out.
-The output of a process is shown when it fails; its last line, when it ends. The last lines show how
-many tests other commands run, and which commands.
+The output of a process is shown when it fails; its last line and its processor time, when it ends.
+The last lines show how many tests other commands run, and which commands.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.lanes import LEFT_OUT, Lane
+from tests.gate.lanes import LEFT_OUT, PROCESSOR_TIME, Lane
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("campaigns", "chaos", "integration", "interop", "spark")
@@ -162,7 +162,10 @@ class Gate:
                 self._count_left_out(run.stdout)
                 self._has_computed |= run.returncode != pytest.ExitCode.NO_TESTS_COLLECTED
             now = time.monotonic() - self._began
-            print(f"{now:5.0f} s  {name}: {summary} ({took:.0f} s)", flush=True)
+            used = "".join(
+                f", {each} s of processor time" for each in PROCESSOR_TIME.findall(run.stdout)
+            )
+            print(f"{now:5.0f} s  {name}: {summary} ({took:.0f} s{used})", flush=True)
 
     def _count_left_out(self, output: str) -> None:
         for count, lane in LEFT_OUT.findall(output):

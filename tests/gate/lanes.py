@@ -4,7 +4,7 @@ A test is in exactly one lane: that of the first mark of ``LANE_OF_MARK`` on the
 and ``make test`` without such a mark.
 
 As a pytest plugin (``-p tests.gate.lanes``) it adds ``--lane``, leaves out tests of other lanes,
-and prints how many tests those were.
+and prints how many tests those were, and how much processor time the run took.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import enum
 import re
+import resource
 from collections.abc import Collection
 
 import pytest
@@ -27,6 +28,7 @@ class Lane(enum.StrEnum):
 
 LANE_OF_MARK = {"nightly": Lane.NIGHTLY, "bench": Lane.NIGHTLY, "long": Lane.LONG}
 LEFT_OUT = re.compile(r"^left out: (\d+) of make (\S+)$", re.M)
+PROCESSOR_TIME = re.compile(r"^processor time: (\d+) s$", re.M)
 _LEFT = pytest.StashKey[collections.Counter[Lane]]()
 
 
@@ -57,5 +59,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
+    seconds = sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+    terminalreporter.write_line(f"processor time: {seconds:.0f} s")
     for lane, count in sorted(config.stash.get(_LEFT, collections.Counter[Lane]()).items()):
         terminalreporter.write_line(f"left out: {count} of make {lane}")

@@ -93,6 +93,8 @@ def log_size(node: LocalNode) -> int:
 
 
 def test_a_voter_that_was_away_while_the_log_was_trimmed(cluster: Processes) -> None:
+    # Any checkpoint from here on takes many chunks, also one from the middle of a round.
+    write_many(cluster, WRITES_PER_ROUND)
     voter = a_follower(cluster)
     end_offset = metric(cluster, voter, "raft_log_end_offset")
     assert cluster.stop(voter) == 0
