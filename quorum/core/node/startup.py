@@ -22,7 +22,7 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower, Role, Unattached
 from quorum.core.voters.voter_set import VoterHistory
 from quorum.errors import QuorumUsageError
-from quorum.types import NO_NODE, ElectionState
+from quorum.types import ElectionState
 
 
 def problems_with(state: DurableState) -> list[str]:
@@ -103,9 +103,8 @@ def starting_role(core: CoreState) -> tuple[Role, ElectionState]:
     if found.leader_id == core.me.id:
         others = tuple(voter.key for voter in core.voters.latest.others(core.me))
         return resigned_role(core, others), found
-    if found.leader_id != NO_NODE and core.voters.latest.get(found.leader_id) is not None:
+    if core.voters.latest.get(found.leader_id) is not None:
         timeout_ms = core.random_fetch_timeout()
-        patience_ms = 0 if core.is_lone_voter else timeout_ms
-        return Follower(found.leader_id, core.now_ms + patience_ms, timeout_ms), found
+        return Follower(found.leader_id, core.now_ms + timeout_ms, timeout_ms), found
     deadline = core.now_ms if core.is_lone_voter else core.random_election_deadline()
     return Unattached(deadline), found

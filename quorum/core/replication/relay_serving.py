@@ -43,11 +43,11 @@ _UPKEEP_MS = 1000
 
 
 def serves_as_relay(core: CoreState) -> bool:
-    """Whether this module handles Fetch and FetchSnapshot.
+    """Whether this module handles Fetch and FetchSnapshot of a node that has a ``core.relay``.
 
     A relay that has become a voter or leads does not serve as a relay.
     """
-    return core.relay is not None and not core.is_voter and not isinstance(core.role, Leader)
+    return not core.is_voter and not isinstance(core.role, Leader)
 
 
 def on_fetch(core: CoreState, relay: Relay, sender: NodeId, received: ReceivedFetchRequest) -> None:

@@ -10,10 +10,17 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.core.contract.events import VoterDisqualified
-from quorum.core.contract.local_events import DurableState
-from quorum.core.contract.output import HighWatermarkAdvanced, LeaderEndpoints, Output
+from quorum.core.contract.local_events import DurableState, PartialDownload
+from quorum.core.contract.output import (
+    AbandonDownload,
+    HighWatermarkAdvanced,
+    LeaderEndpoints,
+    LeadershipChanged,
+    Output,
+)
 from quorum.core.messages.received_records import VotersAt
 from quorum.core.node.raft_node import RaftNode
+from quorum.core.state.upstream import NO_RELAYS, RelayPlan
 from quorum.errors import QuorumUsageError
 from quorum.types import (
     LOG_BEGINNING,
@@ -21,6 +28,7 @@ from quorum.types import (
     EpochStart,
     NodeId,
     OffsetAndEpoch,
+    SnapshotId,
 )
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import disk_with, key, voter
@@ -43,9 +51,13 @@ TRIMMED = {
 EMPTY = {**TRIMMED, "log_end": START, "epochs": ()}
 
 
-def started(**state: Any) -> tuple[RaftNode, Output]:
-    node = RaftNode(config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1))
-    return node, node.start(0, DurableState(**state))
+def started(
+    *, relays: RelayPlan = NO_RELAYS, now_ms: int = 0, **state: Any
+) -> tuple[RaftNode, Output]:
+    node = RaftNode(
+        config=QuorumConfig(), cluster_id="c", me=key(1), rng=random.Random(1), relays=relays
+    )
+    return node, node.start(now_ms, DurableState(**state))
 
 
 @pytest.mark.parametrize(
@@ -166,6 +178,64 @@ def test_a_node_that_follows_from_the_start_knows_where_its_leader_is() -> None:
     _, output = started(**{**WHOLE, "election": ElectionState(3, 2)})
     reported = [each for each in output.progress if isinstance(each, LeaderEndpoints)]
     assert reported == [LeaderEndpoints(key(2), tuple(each.address for each in voter(2).endpoints))]
+
+
+def test_a_node_that_follows_from_the_start_names_its_leader() -> None:
+    _, output = started(**{**WHOLE, "election": ElectionState(3, 2)})
+    changes = [each for each in output.progress if isinstance(each, LeadershipChanged)]
+    assert changes == [LeadershipChanged(2, 3, is_leader=False, can_write=False)]
+
+
+def test_a_restarted_leader_names_nobody() -> None:
+    _, output = started(**{**WHOLE, "election": ElectionState(3, 1, key(1))})
+    changes = [each for each in output.progress if isinstance(each, LeadershipChanged)]
+    assert changes == [LeadershipChanged(-1, 3, is_leader=False, can_write=False)]
+    assert not [each for each in output.progress if isinstance(each, LeaderEndpoints)]
+
+
+@pytest.mark.parametrize(("offset", "is_kept"), [(7, True), (6, False)])
+def test_a_download_is_continued_if_the_log_needs_it(offset: int, is_kept: bool) -> None:
+    part = PartialDownload(SnapshotId(offset, 3), 70)
+    node, output = started(**{**WHOLE, "download": part})
+    assert node.is_downloading is is_kept
+    assert (AbandonDownload(part.snapshot_id) in output.persist) is not is_kept
+
+
+def test_without_a_download_on_disk_there_is_none() -> None:
+    node, output = started(**WHOLE)
+    assert not node.is_downloading
+    assert not [each for each in output.persist if isinstance(each, AbandonDownload)]
+
+
+@pytest.mark.parametrize("left_out", [(), (2,), (2, 3)])
+def test_bootstrap_voters_that_the_operator_gave_up_are_not_waited_for(
+    left_out: tuple[NodeId, ...],
+) -> None:
+    state = {
+        **WHOLE,
+        "election": ElectionState(),
+        "log_end": LOG_BEGINNING,
+        "epochs": (),
+        "bootstrap_without": left_out,
+    }
+    node, _ = started(**state)
+    waiting = [each for each in (2, 3) if each not in left_out]
+    assert f"bootstrap voters {waiting} " in node.why_not_bootstrapped
+
+
+@pytest.mark.parametrize("end", [0, 1, 6])
+def test_a_restarted_relay_gives_its_observers_time_to_return(end: int) -> None:
+    """Unless its log is empty: then it never served anybody."""
+    now_ms = 10_000
+    state = {
+        **WHOLE,
+        "log_end": OffsetAndEpoch(end, 1 if end else 0),
+        "epochs": (EpochStart(1, 0),) if end else (),
+    }
+    node, _ = started(relays=RelayPlan(serves=True), now_ms=now_ms, **state)
+    relay = node._core.relay
+    assert relay is not None
+    assert relay.silent_until_ms == (now_ms + QuorumConfig().observer_session_ms if end else 0)
 
 
 def test_a_vote_floor_outlives_an_election_file_that_is_older_than_the_log() -> None:
