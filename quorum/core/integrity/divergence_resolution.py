@@ -101,7 +101,7 @@ def poll_divergence_resolution(core: CoreState) -> None:
     """Send the requests that are due, and repeat unanswered ones."""
     resolution = core.chain.resolution
     core.chain.due_ms = NEVER_MS
-    if resolution is None or core.chain.quarantined_log:
+    if resolution is None:
         return
     if resolution.cuts != core.log.cuts:
         _drop(core, resolution, DivergenceOutcome.CUT)
@@ -133,7 +133,7 @@ def _offsets_to_ask(resolution: DivergenceResolution) -> tuple[int, ...]:
     low, high = resolution.low, resolution.high
     parts = CHAIN_OFFSETS_MAX - 1
     inside = {low + (high - low) * part // parts for part in range(1, parts)}
-    found = {offset for offset in inside if low < offset < high}
+    found = {offset for offset in inside if low < offset}
     return tuple(sorted(found if resolution.is_high_known else found | {high}))
 
 
@@ -158,7 +158,7 @@ def on_chain_digest_response(
     if resolution.stage is Stage.SEARCHING:
         _narrow(core, resolution, response)
         request.due_ms = core.now_ms
-    elif resolution.stage is Stage.POLLING:
+    else:
         held = Held(*response.points)
         if _difference(resolution).is_undecided(held):
             _failed(core, resolution, request)
@@ -187,22 +187,21 @@ def _narrow(
         resolution.own = resolution.own._replace(end=response.own[-1])
         resolution.theirs = resolution.theirs._replace(end=response.points[-1])
     for offset, own, theirs in zip(response.offsets, response.own, response.points, strict=True):
-        if not resolution.low < offset <= resolution.high:
-            continue
         if not own.value or not theirs.value:
             # One of the two logs begins above: nothing below can be compared.
-            if offset < resolution.high:
-                resolution.low, resolution.is_low_equal = offset, False
+            resolution.low, resolution.is_low_equal = offset, False
         elif own == theirs:
             resolution.low, resolution.is_low_equal = offset, True
             resolution.first_offset = own.offset
-            if offset == resolution.high and not resolution.is_high_known:
+            if offset == resolution.high:
+                # It was asked for, so no difference is known.
                 _settle(core, resolution, DivergenceOutcome.EQUAL, -1)
                 return
         else:
             resolution.high, resolution.is_high_known = offset, True
             resolution.own = resolution.own._replace(near=own)
             resolution.theirs = resolution.theirs._replace(near=theirs)
+            break
     if not resolution.is_high_known:
         _settle(core, resolution, DivergenceOutcome.NOT_COMPARABLE, -1)
     elif resolution.high - resolution.low <= 1:
