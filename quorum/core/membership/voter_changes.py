@@ -12,7 +12,6 @@ See: KIP-853; ADR 30; Raft dissertation sections 4.1 to 4.3.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from quorum.control_records import Voters
@@ -94,7 +93,6 @@ def begin(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
         return
     limit_ms = core.config.request_timeout_ms
     change.deadline_ms = core.now_ms + (min(timeout_ms, limit_ms) if timeout_ms > 0 else limit_ms)
-    change.probe.due_ms = core.now_ms
     leader.change = change
     leader.membership_due_ms = core.now_ms
     core.event(VoterChangeStarted(change.kind.value, change.voter.key))
@@ -143,15 +141,14 @@ def on_probe_response(
     change = leader.change
     if change is None:
         return
-    is_current = learn_from_response(core, sender, response)
-    if core.role is not leader:
-        return
-    if not is_current:
+    if not learn_from_response(core, sender, response):
+        # If a newer epoch ended this leadership, the change has ended with it.
         on_probe_failed(core, change.probe)
     elif response.error != ErrorCode.NONE:
         _give_up(
             core,
             leader,
+            change,
             ErrorCode.REQUEST_TIMED_OUT,
             f"the endpoint of node {change.voter.key.id} answers {response.error.name}",
         )
@@ -162,7 +159,7 @@ def on_probe_response(
         elif refusal is None and change.kind is ChangeKind.ADD:
             refusal = why_not_caught_up(core, leader, change.voter)
         if refusal is not None:
-            _give_up(core, leader, *refusal)
+            _give_up(core, leader, change, *refusal)
         else:
             change.voter = as_supported(change.voter, response.supported)
             progress = progress_of(leader, change.voter.key)
@@ -180,14 +177,13 @@ def on_probe_failed(core: CoreState, request: PeerRequest, refusal: str = "") ->
         leader.membership_due_ms = min(leader.membership_due_ms, request.due_ms)
 
 
-def _give_up(core: CoreState, leader: Leader, error: ErrorCode, message: str) -> None:
-    """End a change without a record, and restore the former endpoint of its voter."""
-    change = leader.change
+def _give_up(
+    core: CoreState, leader: Leader, change: PendingChange, error: ErrorCode, message: str
+) -> None:
+    """End a change that is not committed; without a record, restore its voter's endpoints."""
     leader.change = None
-    if change is None:
-        return
     before = core.voters.latest.endpoints_of(change.voter.key.id)
-    if change.kind is ChangeKind.UPDATE and before and change.offset < 0:
+    if before and change.offset < 0:
         core.progress(PeerEndpoints(change.voter.key.id, before))
     end(core, change, error, message)
 
@@ -205,9 +201,7 @@ def _append_change(core: CoreState, leader: Leader, change: PendingChange) -> No
         case ChangeKind.REMOVE:
             after = before.removing(voter.key)
         case ChangeKind.UPDATE:
-            known = before.get(voter.key.id)
-            tagged = voter.tagged if known is None else known.tagged
-            after = before.updating(replace(voter, tagged=tagged))
+            after = before.updating(voter)
         case _:
             assert_never(change.kind)
     if after == before:
@@ -270,10 +264,10 @@ def _end_if_over(core: CoreState, leader: Leader) -> None:
         if change.probe_refusal and change.offset < 0:
             # The replica is unsuitable, not slow: a retry fails until one side is changed.
             message = f"node {change.voter.key.id} cannot take part: {change.probe_refusal}"
-            _give_up(core, leader, ErrorCode.INVALID_REQUEST, message)
+            _give_up(core, leader, change, ErrorCode.INVALID_REQUEST, message)
             return
         what = "committed" if change.offset >= 0 else "reached"
-        _give_up(core, leader, ErrorCode.REQUEST_TIMED_OUT, f"not {what} in time")
+        _give_up(core, leader, change, ErrorCode.REQUEST_TIMED_OUT, f"not {what} in time")
 
 
 def pending_view(core: CoreState) -> PendingChangeView | None:

@@ -10,6 +10,7 @@ See: KIP-853; Raft dissertation section 4.1.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from quorum.core.messages.received_records import VotersAt
 from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
@@ -87,7 +88,12 @@ class VoterSet:
         return VoterSet((voter for voter in self.voters if voter.key != key), (*self.removed, key))
 
     def updating(self, voter: Voter) -> VoterSet:
-        """Return this set with ``voter`` in place of the entry of its id."""
+        """Return this set with ``voter`` in place of the entry of its id, whose tagged fields stay.
+
+        Raises:
+            KeyError: There is no entry of its id.
+        """
+        voter = replace(voter, tagged=self._by_id[voter.key.id].tagged)
         kept = (each for each in self.voters if each.key.id != voter.key.id)
         return VoterSet((*kept, voter), self.removed)
 
