@@ -7,6 +7,7 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 
 import psutil
 
@@ -32,8 +33,19 @@ DIES_SECONDS_MAX = 3.0
 _SWITCHES = {Kind.DISK_FULL: FULL, Kind.SYNC_FAILS: SYNC_FAILS, Kind.DISK_HANGS: HANGS}
 _AT_CLIENTS = frozenset({Kind.CLIENT_RESET, Kind.CLIENT_ONE_WAY, Kind.CLIENT_DELAY})
 _KILLS = frozenset({Kind.KILL, Kind.KILL_ALL, Kind.KILL_MAJORITY})
-Act = Callable[[Fault], Awaitable[bool]]
-"""Carries out a fault, and returns whether it had an effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a fault inside the run."""
+
+    has_effect: bool
+    is_deposed: bool | None = None
+    """Of a leader that was cut off for long enough: whether another had replaced it by the end."""
+
+
+Act = Callable[[Fault], Awaitable[Seen]]
+"""Carries out a fault."""
 
 
 class Nemesis:
@@ -91,28 +103,43 @@ class Nemesis:
             if loop.time() + fault.calm_seconds + fault.seconds > deadline:
                 return
             await asyncio.sleep(fault.calm_seconds)
-            ended_before = self._ended_beside(act)
+            is_disturbed = await self._watch_for_others(act)
             self._begun[act] += 1
-            has_effect = await act(fault)
+            seen = await act(fault)
             self._ended[act] += 1
-            is_beside_another = self._has_broken_since(ended_before, act)
+            is_beside_another = is_disturbed()
             self.tally.add(
                 fault.kind.value,
-                has_effect=has_effect,
+                has_effect=seen.has_effect,
                 seconds=fault.seconds,
                 is_beside_another=is_beside_another,
             )
-            if not has_effect:
+            if seen.is_deposed is not None:
+                self.tally.add_isolated_leader(
+                    is_deposed=seen.is_deposed, is_disturbed=is_beside_another
+                )
+            if not seen.has_effect:
                 beside = " beside another fault" if is_beside_another else ""
                 self._announce(f"{fault.kind.value}: no effect was seen{beside}")
 
-    def _ended_beside(self, act: Act) -> int:
-        """Return how many faults of the other lanes have ended."""
-        return self._ended.total() - self._ended[act]
+    async def _watch_for_others(self, act: Act) -> Callable[[], bool]:
+        """Call before a fault of a lane; the result says whether others may explain a miss.
 
-    def _has_broken_since(self, ended_before: int, act: Act) -> bool:
-        """Whether any fault of another lane was there since so many of them had ended."""
-        return self._begun.total() - self._begun[act] > ended_before
+        They do if a node was not ready before the fault, because it was just starting, or if
+        another lane has broken anything since. Afterwards a node is no witness: a follower that
+        has lost its leader is not ready.
+        """
+        ended_before = self._ended.total() - self._ended[act]
+
+        def has_broken() -> bool:
+            return self._begun.total() - self._begun[act] > ended_before
+
+        # Beside another fault nobody is asked: a paused node would keep it waiting.
+        is_calm = not has_broken() and await asyncio.to_thread(self._all_ready)
+        return lambda: not is_calm or has_broken()
+
+    def _all_ready(self) -> bool:
+        return all(map(self._cluster.is_ready, self._cluster.voters))
 
     async def _target(self, fault: Fault) -> tuple[LocalNode, bool]:
         """Return the node to break, and whether it leads."""
@@ -126,17 +153,17 @@ class Nemesis:
 
     # ------------------------------------------------------------------ processes and disks
 
-    async def _break_process(self, fault: Fault) -> bool:
+    async def _break_process(self, fault: Fault) -> Seen:
         node, _ = await self._target(fault)
         if not node.is_running:
             await self._revive(node)
         if fault.kind in _KILLS:
-            return await self._kill(fault, node)
+            return Seen(await self._kill(fault, node))
         if fault.kind is Kind.STOP:
-            return await self._stop(fault, node)
+            return Seen(await self._stop(fault, node))
         if fault.kind is Kind.PAUSE:
-            return await self._pause(fault, node)
-        return await self._break_disk(fault, node)
+            return Seen(await self._pause(fault, node))
+        return Seen(await self._break_disk(fault, node))
 
     async def _pause(self, fault: Fault, node: LocalNode) -> bool:
         assert node.process is not None
@@ -218,24 +245,24 @@ class Nemesis:
 
     # ------------------------------------------------------------------ the network
 
-    async def _break_network(self, fault: Fault) -> bool:
+    async def _break_network(self, fault: Fault) -> Seen:
         node, leads = await self._target(fault)
         links = self._cluster.links
         inward, outward = self._peers(node)
         client: list[Direction] = [(CLIENT, node.id), (node.id, CLIENT)]
         scope = client if fault.kind in _AT_CLIENTS else inward + outward
         before = links.affected(scope)
+        is_deposed: bool | None = None
         if fault.kind is Kind.FLAP:
             await self._flap(fault, scope)
         else:
-            is_long = fault.kind in ISOLATES and fault.seconds >= DEPOSES_SECONDS
             self._apply(fault, inward, outward, client)
-            if is_long and leads:
-                await self._isolate_leader(fault, node)
-            else:
-                await asyncio.sleep(fault.seconds)
+            await asyncio.sleep(fault.seconds)
+            if leads and fault.kind in ISOLATES and fault.seconds >= DEPOSES_SECONDS:
+                leader = await asyncio.to_thread(self._cluster.find_leader)
+                is_deposed = leader is not None and leader is not node
             links.heal(scope)
-        return links.affected(scope) > before
+        return Seen(links.affected(scope) > before, is_deposed)
 
     def _apply(
         self,
@@ -265,19 +292,6 @@ class Nemesis:
                 links.hold(client[1:])
             case Kind.CLIENT_DELAY:
                 links.delay(client, DELAY_SECONDS_MAX * fault.amount)
-
-    async def _isolate_leader(self, fault: Fault, node: LocalNode) -> None:
-        """Wait, and count whether another node leads then, and whether it had what it needs."""
-        others = [each for each in self._cluster.voters if each is not node]
-        ended_before = self._ended_beside(self._break_network)
-        ready = [await asyncio.to_thread(self._cluster.is_ready, each) for each in others]
-        await asyncio.sleep(fault.seconds)
-        leader = await asyncio.to_thread(self._cluster.find_leader)
-        self.tally.add_isolated_leader(
-            is_deposed=leader is not None and leader is not node,
-            is_disturbed=not all(ready)
-            or self._has_broken_since(ended_before, self._break_network),
-        )
 
     def _peers(self, node: LocalNode) -> tuple[list[Direction], list[Direction]]:
         others = [each.id for each in self._cluster.voters if each is not node]

@@ -39,7 +39,9 @@ def failed(folder: Path, files: dict[str, str]) -> set[str]:
     return set(Gate(folder, write(folder, files), ()).run())
 
 
-def test_the_totals_are_over_all_processes(tmp_path: Path) -> None:
+def test_the_totals_are_over_all_processes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     skipped = "import pytest\ndef test_skipped() -> None: pytest.skip('needs x')\n"
     files = {
         "tests/unit/test_a.py": GOOD + BAD,
@@ -51,6 +53,9 @@ def test_the_totals_are_over_all_processes(tmp_path: Path) -> None:
     gate.run()
     # What cannot be imported is an error in its own run, and ends the run of those alone.
     assert gate.totals == "3 passed, 3 failed, 1 skipped"
+    lines = [each for each in capfd.readouterr().out.splitlines() if " s  " in each]
+    assert len(lines) > len(files)
+    assert all(each.endswith(" s of processor time)") for each in lines)
 
 
 def test_every_kind_of_run_reports_its_failures(

@@ -7,9 +7,11 @@ state's ``out``.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from quorum.config import QuorumConfig
+from quorum.core.contract.output import Progress
 from quorum.core.messages.message_types import Outgoing
 from quorum.core.positions.log_view import LogView
 from quorum.core.state.core_state import CoreState
@@ -25,6 +27,8 @@ from quorum.types import (
     EpochStart,
     NodeId,
     OffsetAndEpoch,
+    ReplicaKey,
+    Voter,
 )
 from tests.support.core_disk import key, voter
 
@@ -32,25 +36,30 @@ CLUSTER = "cluster"
 EPOCH = 4
 LEADER = 2
 LOG_END = 40
-NOW_MS = 10_000_000
+NOW_MS = 10_000
 Found = TypeVar("Found")
 
 
 def core_of(
     role: Role,
     *,
-    voters: tuple[NodeId, ...] = (1, 2, 3),
+    voters: Iterable[Voter | NodeId] = (1, 2, 3),
+    removed: Iterable[ReplicaKey] = (),
+    voters_at: int = -1,
     bootstrap: tuple[NodeId, ...] = (),
     relays: RelayPlan = NO_RELAYS,
     leader_id: NodeId = LEADER,
     start: OffsetAndEpoch = LOG_BEGINNING,
     log_end: int = LOG_END,
     log_epoch: int = EPOCH,
+    epoch_start: int | None = None,
+    high_watermark: int = 0,
     **config: Any,
 ) -> CoreState:
-    """Node 1 in epoch 4, where ``leader_id`` leads; its whole log is durable, nothing committed.
+    """Node 1 in epoch 4, where ``leader_id`` leads; its whole log is durable.
 
-    The voters come from the bootstrap checkpoint, so no voters record is in the log.
+    The log is of ``log_epoch`` from ``epoch_start``, by default from its start, on. The voters come
+    from a record at ``voters_at``, by default from the bootstrap checkpoint.
     """
     core = CoreState(
         config=QuorumConfig(**config),
@@ -61,10 +70,12 @@ def core_of(
         relays=relays,
     )
     core.adopt_election(ElectionState(EPOCH, leader_id))
-    core.voters.add(-1, VoterSet(map(voter, voters)))
-    core.is_voter = 1 in voters
-    core.role, core.now_ms = role, NOW_MS
-    epochs = (EpochStart(log_epoch, start.offset),) if log_end > start.offset else ()
+    entries = [each if isinstance(each, Voter) else voter(each) for each in voters]
+    core.voters.add(voters_at, VoterSet(entries, removed))
+    core.is_voter = core.voters.latest.contains(core.me)
+    core.role, core.now_ms, core.high_watermark = role, NOW_MS, high_watermark
+    begins = start.offset if epoch_start is None else epoch_start
+    epochs = (EpochStart(log_epoch, begins),) if log_end > start.offset else ()
     core.log = LogView(start, OffsetAndEpoch(log_end, log_epoch), epochs)
     return core
 
@@ -76,12 +87,20 @@ def follower(leader_id: NodeId = LEADER, **fields: Any) -> Follower:
     )
 
 
-def leading(voters: tuple[NodeId, ...] = (1, 2, 3), **of_core: Any) -> tuple[CoreState, Leader]:
-    """Node 1 as the established leader of epoch 4, with a table of the other voters."""
-    role = Leader(0, (), 0, ReadRounds(EPOCH, 0), established=True, can_write=True)
-    core = core_of(role, voters=voters, leader_id=1, **of_core)
+def lead(core: CoreState, *, epoch_start: int = 0, **fields: Any) -> Leader:
+    """Make node 1 the established leader of epoch 4, with a table of the other voters."""
+    core.adopt_election(ElectionState(EPOCH, core.me.id, core.me))
+    given = {"established": True, "can_write": True, **fields}
+    role = Leader(epoch_start, (), 0, ReadRounds(EPOCH, 0), **given)
+    core.role = role
     build_remote(core, role)
-    return core, role
+    return role
+
+
+def leading(voters: tuple[NodeId, ...] = (1, 2, 3), **of_core: Any) -> tuple[CoreState, Leader]:
+    """Node 1 as the leader, which ``lead`` makes of it."""
+    core = core_of(follower(), voters=voters, **of_core)
+    return core, lead(core)
 
 
 def sent(core: CoreState, to: NodeId) -> list[Outgoing]:
@@ -89,6 +108,18 @@ def sent(core: CoreState, to: NodeId) -> list[Outgoing]:
     return [each.message for each in core.out.immediate if each.to == to]
 
 
+def sent_of(core: CoreState, kind: type[Found]) -> list[tuple[NodeId, Found]]:
+    """The messages of one type that leave at once or after a write, with their receivers."""
+    sends = (*core.out.immediate, *core.out.after_persist)
+    return [(each.to, each.message) for each in sends if isinstance(each.message, kind)]
+
+
 def reported(core: CoreState, kind: type[Found]) -> list[Found]:
     """The events of one type."""
     return [each for each in core.out.events if isinstance(each, kind)]
+
+
+def progress(core: CoreState, kind: type[Found]) -> list[Found]:
+    """What the state machine and the callers were given of one type."""
+    found: list[Progress] = core.out.progress
+    return [each for each in found if isinstance(each, kind)]

@@ -20,14 +20,48 @@ from quorum.core.state.pending_change import (
     PendingChange,
     PendingChangeView,
 )
-from quorum.core.state.roles import Follower, Leader
+from quorum.core.state.roles import Follower, Leader, Role, Unattached
 from quorum.errors import ErrorCode
-from quorum.types import Endpoint, Voter
-from tests.support.core_built import END, EPOCH, NOW_MS, built, events, leading, progress, sent
+from quorum.types import NO_NODE, Endpoint, Voter
+from tests.support.bare_core import (
+    EPOCH,
+    LEADER,
+    NOW_MS,
+    core_of,
+    lead,
+    progress,
+    reported,
+    sent_of,
+)
 from tests.support.core_disk import key, voter
 
-LIMIT_MS = built().config.request_timeout_ms
+END = 5
+"""Of the log, of which all is committed: a voters record at 3, and a record of epoch 4 at 4."""
 MOVED = (Endpoint("CONTROLLER", "moved", 1),)
+
+
+def built(role: Role | None = None, **given: Any) -> CoreState:
+    """Return the state of node 1 in ``role``; without one it knows no leader."""
+    return core_of(
+        role or Unattached(NEVER_MS),
+        leader_id=NO_NODE if role is None else LEADER,
+        voters_at=3,
+        log_end=END,
+        epoch_start=4,
+        high_watermark=END,
+        **given,
+    )
+
+
+def leading(core: CoreState, **fields: Any) -> Leader:
+    """Make node 1 a leader whose other voters have its whole log."""
+    role = lead(core, epoch_start=4, **fields)
+    for other in role.remote.values():
+        other.end_offset = END
+    return role
+
+
+LIMIT_MS = built().config.request_timeout_ms
 
 
 def refusals(core: CoreState) -> list[tuple[int, ErrorCode]]:
@@ -102,10 +136,10 @@ def test_only_a_leader_that_stays_begins_a_change(case: str) -> None:
         else ErrorCode.NOT_LEADER_OR_FOLLOWER
     )
     assert refusals(core) == [(7, expected)]
-    assert [(each.error, each.offset) for each in events(core, VoterChangeEnded)] == [
+    assert [(each.error, each.offset) for each in reported(core, VoterChangeEnded)] == [
         (expected, -1)
     ]
-    assert not events(core, VoterChangeStarted)
+    assert not reported(core, VoterChangeStarted)
     assert pending_view(core) is None
     assert not core.out.persist
 
@@ -116,7 +150,7 @@ def test_a_refused_change_is_answered_and_leaves_no_trace() -> None:
     begin(core, change(ChangeKind.REMOVE, voter(4)))
     assert refusals(core) == [(7, ErrorCode.VOTER_NOT_FOUND)]
     assert pending_view(core) is None
-    assert not events(core, VoterChangeStarted)
+    assert not reported(core, VoterChangeStarted)
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
@@ -152,7 +186,7 @@ def test_a_change_ends_in_time(timeout_ms: int, expected_ms: int) -> None:
     begin(core, change(ChangeKind.ADD, voter(4)), timeout_ms)
     assert role.membership_due_ms == NOW_MS
     assert pending_view(core) == PendingChangeView("add", voter(4), -1, NOW_MS + expected_ms)
-    assert events(core, VoterChangeStarted) == [VoterChangeStarted("add", key(4))]
+    assert reported(core, VoterChangeStarted) == [VoterChangeStarted("add", key(4))]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +210,7 @@ def test_what_is_new_of_another_replica_is_probed(
     core = built()
     leading(core)
     begin(core, change(kind, entry))
-    probes = sent(core, BeginQuorumEpochRequest)
+    probes = sent_of(core, BeginQuorumEpochRequest)
     if not is_probed:
         assert not probes
         assert not progress(core, PeerEndpoints)
@@ -200,7 +234,7 @@ def test_a_removed_leader_that_is_added_again_does_not_probe_itself() -> None:
     core = built(voters=(2, 3))
     leading(core)
     begin(core, change(ChangeKind.ADD, voter(1)))
-    assert not sent(core, BeginQuorumEpochRequest)
+    assert not sent_of(core, BeginQuorumEpochRequest)
     assert core.voters.latest.ids == (1, 2, 3)
 
 

@@ -29,8 +29,9 @@ from quorum.core.state.timers import Timer
 from quorum.core.voters.voter_set import VoterSet
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, VersionRange, Voter
-from tests.support.core_built import END, EPOCH, NOW_MS, built, events, leading, progress, sent
+from tests.support.bare_core import EPOCH, NOW_MS, progress, reported, sent_of
 from tests.support.core_disk import key, voter
+from tests.unit.core.membership.test_core_change_begin import END, built, leading
 
 KRAFT = VersionRange("kraft.version", 0, 1)
 MOVED = replace(voter(3), endpoints=(Endpoint("CONTROLLER", "moved", 1),))
@@ -125,7 +126,7 @@ def test_a_probe_with_the_wrong_answer_ends_the_change(
         role.observers.clear()
     respond(core, role, response)
     assert settled(core) == [(error, -1)]
-    assert [each.error for each in events(core, VoterChangeEnded)] == [error]
+    assert [each.error for each in reported(core, VoterChangeEnded)] == [error]
     assert pending_view(core) is None
     assert not records(core)
     assert not progress(core, PeerEndpoints)
@@ -208,7 +209,7 @@ def test_the_record_is_in_force_from_the_append_on(waits: bool) -> None:
     after = VoterSet([voter(1), voter(2)], [key(3), ELSEWHERE])
     assert (core.voters.latest, core.voters.latest_offset) == (after, END)
     assert records(core) == [Voters(after.voters, removed=after.removed)]
-    assert events(core, VoterSetChanged) == [VoterSetChanged(END, (1, 2))]
+    assert reported(core, VoterSetChanged) == [VoterSetChanged(END, (1, 2))]
     assert progress(core, VotersChanged) == [VotersChanged(after.voters)]
     assert core.log.end_offset == END + 1
     assert asked.offset == END
@@ -297,7 +298,7 @@ def test_when_a_change_is_over(
     role = leading(core, change=asked)
     core.now_ms, core.high_watermark = now_ms, high_watermark
     poll_change(core, role)
-    found = [(each.error, each.reason) for each in events(core, VoterChangeEnded)]
+    found = [(each.error, each.reason) for each in reported(core, VoterChangeEnded)]
     assert found == ([] if expected is None else [expected])
     assert (role.change is None) == (expected is not None)
     has_failed = expected is not None and expected[0] is not ErrorCode.NONE
@@ -327,7 +328,7 @@ def test_what_is_due_next_of_a_change(offset: int, probe_ms: int, sends: bool, d
     role = leading(core, change=asked, membership_due_ms=NOW_MS)
     core.high_watermark = 0
     poll_change(core, role)
-    assert bool(sent(core, BeginQuorumEpochRequest)) == sends
+    assert bool(sent_of(core, BeginQuorumEpochRequest)) == sends
     assert role.membership_due_ms == due_ms
 
 

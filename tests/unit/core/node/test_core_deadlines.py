@@ -5,12 +5,10 @@ Each case leaves one deadline that counts, so a deadline that is left out, or on
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
-from quorum.config import QuorumConfig
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.node.deadlines import next_deadline
 from quorum.core.positions.download import Download
@@ -19,8 +17,6 @@ from quorum.core.state.held_fetches import NEVER_MS, HeldFetch
 from quorum.core.state.peer_requests import InFlight, PeerRequest, Purpose
 from quorum.core.state.peers import backoff_ms
 from quorum.core.state.pending_change import ChangeKind
-from quorum.core.state.read_rounds import ReadRounds
-from quorum.core.state.replica_table import build_remote
 from quorum.core.state.roles import (
     Follower,
     Leader,
@@ -28,53 +24,32 @@ from quorum.core.state.roles import (
     Transfer,
     Unattached,
 )
-from quorum.core.state.upstream import NO_RELAYS, RelayPlan
+from quorum.core.state.upstream import RelayPlan
 from quorum.core.state.waiting_reads import ForwardedRead
-from quorum.core.voters.voter_set import VoterSet
-from quorum.types import ElectionState, NodeId, SnapshotId
-from tests.support.core_disk import key, voter
+from quorum.types import NO_NODE, NodeId, SnapshotId
+from tests.support import bare_core
+from tests.support.bare_core import LEADER, NOW_MS
+from tests.support.core_disk import key
 
-NOW_MS = 10_000
 DUE_MS = 20_000
 LATER_MS = 30_000
-LEADER = 2
 SERVER = 7
 RELAY = 8
 
 
-def core_of(
-    role: Role,
-    *,
-    voters: tuple[NodeId, ...] = (1, 2, 3),
-    bootstrap: tuple[NodeId, ...] = (),
-    relays: RelayPlan = NO_RELAYS,
-    **config: Any,
-) -> CoreState:
-    """Node 1 in epoch 4 with committed voters."""
-    core = CoreState(
-        config=QuorumConfig(**config),
-        cluster_id="cluster",
-        me=key(1),
-        rng=random.Random(1),
-        bootstrap=bootstrap,
-        relays=relays,
-    )
-    core.adopt_election(ElectionState(4))
-    core.voters.add(-1, VoterSet(map(voter, voters)))
-    core.is_voter = 1 in voters
-    core.role, core.now_ms = role, NOW_MS
-    return core
+def core_of(role: Role, **given: Any) -> CoreState:
+    """Node 1 in epoch 4 with committed voters; its log is empty, and it knows no leader."""
+    return bare_core.core_of(role, leader_id=NO_NODE, log_end=0, **given)
 
 
 def leader(core_voters: tuple[NodeId, ...] = (1, 2, 3), **fields: Any) -> CoreState:
-    role = Leader(0, (), 0, ReadRounds(4, 0), **{"established": True, **fields})
-    core = core_of(role, voters=core_voters)
-    build_remote(core, role)
+    core = core_of(follower(), voters=core_voters)
+    bare_core.lead(core, **{"can_write": False, **fields})
     return core
 
 
 def follower(fetch_deadline_ms: int = NEVER_MS, **fields: Any) -> Follower:
-    return Follower(LEADER, fetch_deadline_ms, 2_000, **fields)
+    return bare_core.follower(LEADER, fetch_deadline_ms=fetch_deadline_ms, **fields)
 
 
 def flight(peer: NodeId = LEADER, due_ms: int = DUE_MS) -> InFlight:
