@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from quorate.early_stop import leave_when_asked
+from quorate.error_stream import lose_what_cannot_be_written
 
 VALUED = frozenset(
     {"-o", "--output", "--bootstrap", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"}
@@ -22,6 +23,7 @@ _INTERRUPTED = 130
 
 def main() -> int:
     """Run the command that the process was called with; returns its exit code."""
+    lose_what_cannot_be_written()
     if command_of(sys.argv[1:]) == "server":
         leave_when_asked()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -58,6 +59,10 @@ def cli() -> None:
     """
 
 
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What the file below standard output answers to a write. Errors of named files name them."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Expected errors print one line."""
     poll_on_waiting_thread()
@@ -76,8 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough; keep the interpreter from complaining at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough.
+        _drop_output()
         return Exit.OK
     except ConfigError as error:
         for problem in error.problems:
@@ -90,6 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _warn(f"internal invariant broken: {violation}", "please report this with the log")
         return Exit.FAILED
     except Exception as error:  # noqa: BLE001 - the outermost frame of the process
+        if isinstance(error, OSError) and error.errno in _REFUSALS and error.filename is None:
+            _drop_output()
+            _warn(f"cannot write the output: {error.strerror}", "make room where it is written to")
+            return Exit.FAILED
         traceback.print_exc()
         _warn(f"unexpected {type(error).__name__}: {error}", "please report this")
         return Exit.FAILED
@@ -99,3 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _warn(message: str, hint: str) -> None:
     line = " ".join(message.split())
     click.echo(visible(f"error: {line}") + (f" ({hint})" if hint else ""), err=True)
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from writing the rest, and complaining, at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -85,6 +85,35 @@ def test_an_interrupted_command_shows_no_traceback() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (Exit.INTERRUPTED, "", "")
 
 
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("version", Exit.OK), ("nonsense", Exit.USAGE), ("server --config /none/at/all", Exit.USAGE)],
+)
+def test_the_exit_code_says_the_same_where_standard_error_is_full(
+    command: str, status: Exit
+) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "quorate", *command.split()],
+            stdout=subprocess.DEVNULL, stderr=full, check=False,
+        )  # fmt: skip
+    assert done.returncode == status
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_an_output_that_cannot_be_written_is_an_error_in_one_line(form: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "quorate", "-o", form, "version"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    said = "error: cannot write the output: No space left on device"
+    assert (done.returncode, done.stderr) == (
+        Exit.FAILED,
+        f"{said} (make room where it is written to)\n",
+    )
+
+
 def test_a_command_that_is_interrupted_at_its_first_line_shows_no_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
