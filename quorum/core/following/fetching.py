@@ -94,7 +94,7 @@ def poll_fetch(core: CoreState) -> None:
     if core.requests.in_flight is None:
         _ask(core)
     download = core.following.download
-    if download is not None and core.requests.in_flight is not None:
+    if download is not None:
         ask_ahead(core, download)
 
 

@@ -51,14 +51,12 @@ def _is_leader_left_alone(core: CoreState) -> bool:
 
 
 def _peer_to_search(core: CoreState) -> NodeId | None:
-    """Return a peer other than the leader that may be asked for the leader; None if there is none.
+    """Return a peer that may be asked for the leader; None if there is none now.
 
     It is a random one of those with the fewest consecutive failures, so that each dead address
-    costs only one request timeout.
+    costs only one request timeout. It is not the leader, which is in back-off where this is asked.
     """
-    role = core.role
-    leader_id = role.leader_id if isinstance(role, Follower) else None
-    return _one_of(core, [peer for peer in discovery_peers(core) if peer != leader_id])
+    return _one_of(core, discovery_peers(core))
 
 
 def server_to_ask(core: CoreState) -> NodeId | None:

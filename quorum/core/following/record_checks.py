@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.state.core_state import CoreState
 from quorum.core.voters.voter_set import VoterSet
@@ -17,13 +19,13 @@ def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
         )
     if not records.epochs or records.epochs[0].start_offset != records.base_offset:
         return "records without the epoch of their first batch"
-    epoch, offset = log.end_epoch - 1, records.base_offset - 1
-    for index, entry in enumerate(records.epochs):
-        if entry.epoch <= epoch or not offset < entry.start_offset < records.end_offset:
-            return f"epoch {entry.epoch} at {entry.start_offset} after epoch {epoch}"
+    epoch = records.epochs[0].epoch
+    if epoch < log.end_epoch:
+        return f"epoch {epoch} after epoch {log.end_epoch}"
+    for before, entry in pairwise(records.epochs):
         epoch, offset = entry.epoch, entry.start_offset
-        if index == 0 and epoch < log.end_epoch:
-            return f"epoch {epoch} after epoch {log.end_epoch}"
+        if epoch <= before.epoch or not before.start_offset < offset < records.end_offset:
+            return f"epoch {epoch} at {offset} after epoch {before.epoch} at {before.start_offset}"
     if epoch > core.epoch:
         return f"epoch {epoch} in an answer of epoch {core.epoch}"
     at = max(records.base_offset - 1, core.voters.latest_offset)
