@@ -37,7 +37,6 @@ class DiskWatch:
 
     def end(self) -> None:
         """Nothing is outstanding."""
-        self.is_suspected = False
         self.check_due_ms = NEVER_MS
 
     def check(self, now_ms: int) -> bool:

@@ -39,9 +39,8 @@ class PeerTable:
 
     def succeeded(self, peer: NodeId) -> None:
         """A useful answer: the peer may be asked at once."""
-        if self._failures:
-            self._failures.pop(peer, None)
-            self._ready_ms.pop(peer, None)
+        if self._failures.pop(peer, 0):
+            del self._ready_ms[peer]
 
     def reset(self) -> None:
         """Forget every failure, as after a change of leader."""

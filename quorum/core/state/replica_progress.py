@@ -67,7 +67,7 @@ class ReplicaProgress:
         """
         if offset >= leader_end:
             self.last_caught_up_ms = now_ms
-        elif self.last_fetch_ms >= 0 and offset >= self.leader_end_at_fetch:
+        elif offset >= self.leader_end_at_fetch:
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self.leader_end_at_fetch = leader_end
         self.last_fetch_ms = now_ms

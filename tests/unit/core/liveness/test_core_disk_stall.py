@@ -224,7 +224,6 @@ def test_progress_ends_the_suspicion(ends: bool) -> None:
     assert not watch.check(watch.check_due_ms)
     if ends:
         watch.end()
-        assert not watch.is_suspected
     watch.begin(5_000)
     assert not watch.check(watch.check_due_ms)
     assert not watch.is_stalled
@@ -235,3 +234,14 @@ def test_a_disk_that_has_hung_is_reported_once() -> None:
     watch.begin(0)
     found = [watch.check(each) for each in (875, 1_000, 1_001, 1 << 62)]
     assert found == [False, True, False, False]
+
+
+def test_of_a_disk_that_has_hung_nothing_more_is_found() -> None:
+    """Not even if it completes something and hangs again: the node resigns only once."""
+    watch = DiskWatch(1_000)
+    watch.begin(0)
+    assert [watch.check(each) for each in (875, 1_000)] == [False, True]
+    assert watch.check_due_ms == NEVER_MS
+    watch.begin(2_000)
+    assert [watch.check(each) for each in (2_875, 3_000, 4_000)] == [False, False, False]
+    assert not watch.is_suspected

@@ -141,3 +141,20 @@ def test_the_bound_of_a_voter_is_not_that_of_an_observer() -> None:
     for number in range(HELD_PER_VOTER_MAX + 1):
         assert held.hold(fetch(3, request_id=number)) == []
     assert len(held) == HELD_PER_VOTER_MAX + 1
+
+
+def test_what_is_left_is_due_when_the_first_of_it_is() -> None:
+    held = holding(*(fetch(each, deadline_ms=100 * each) for each in (3, 5, 4, 6)))
+    assert [each.sender for each in held.take_due(300)] == [3]
+    assert held.earliest_ms == 400
+    assert [each.sender for each in held.take_due(500)] == [5, 4]
+    assert held.earliest_ms == 600
+
+
+def test_consumers_are_taken_once_and_replicas_stay() -> None:
+    covered, uncovered = fetch(3, 5, is_consumer=True), fetch(4, 4, is_consumer=True)
+    held = holding(fetch(1, 4), covered, uncovered)
+    assert held.take_consumers_below(5) == [uncovered]
+    assert held.take_consumers_below(5) == []
+    assert held.take_consumers_below(6) == [covered]
+    assert [each.sender for each in held.take_all()] == [1]
