@@ -58,11 +58,12 @@ def on_fetch(core: CoreState, relay: Relay, sender: NodeId, received: ReceivedFe
     if progress is None:
         return
     progress.note_subtree(request.subtree)
-    progress.last_fetch_ms = core.now_ms
     if request.fetch_offset <= core.high_watermark:
         progress.note_fetch(
             request.fetch_offset, now_ms=core.now_ms, leader_end=core.high_watermark
         )
+    else:
+        progress.last_fetch_ms = core.now_ms
     relay.note(progress)
     if not _may_be_prefix(core, progress, received):
         # The observer asks the leader next, and this relay compares its digest upstream. Here the
