@@ -93,15 +93,11 @@ def become_unattached(
     A running election timer is carried over, so that messages cannot keep a node from ever
     campaigning. A granted vote and roles without an election timer draw a new one.
     """
-    role = core.role
-    carries_over = voted is None and (
-        isinstance(role, Unattached | Candidate | Resigned)
-        or (isinstance(role, Prospective) and not _was_rejected(role))
-    )
+    running_ms = _running_election_timer(core.role) if voted is None else None
     if core.is_lone_voter:
         deadline = core.now_ms
-    elif carries_over and isinstance(role, Unattached | Candidate | Resigned | Prospective):
-        deadline = max(role.election_deadline_ms, core.now_ms)
+    elif running_ms is not None:
+        deadline = max(running_ms, core.now_ms)
     else:
         deadline = core.random_election_deadline()
     # The winner of this vote announces itself sooner than a search would find it.
@@ -120,8 +116,14 @@ def become_unattached(
     )
 
 
-def _was_rejected(role: Prospective) -> bool:
-    return any(ballot.granted is False for ballot in role.ballots.values())
+def _running_election_timer(role: Role) -> int | None:
+    """Return the deadline of the election timer that goes on when ``role`` ends, if any does."""
+    was_rejected = isinstance(role, Prospective) and any(
+        ballot.granted is False for ballot in role.ballots.values()
+    )
+    if was_rejected or isinstance(role, Leader | Follower):
+        return None
+    return role.election_deadline_ms
 
 
 def become_follower(
@@ -165,7 +167,7 @@ def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
     names = [each.name for each in recorded]
     known = recorded + tuple(each for each in endpoints if each.name not in names)
     before = core.known_leader.endpoints
-    if known and known != before and len(known) >= len(before):
+    if known != before and len(known) >= len(before):
         core.known_leader.endpoints = known
         leader = core.voters.latest.get(core.leader_id)
         key = leader.key if leader is not None else ReplicaKey(core.leader_id)
