@@ -83,19 +83,22 @@ def _wish(core: CoreState) -> ChangeKind | None:
     voters, me = core.voters.latest, core.me
     known = voters.get(me.id)
     if known is not None and known.key.matches(me):
-        return ChangeKind.UPDATE if _self_registration(core, known) != known else None
+        return ChangeKind.UPDATE if _self_registration(core) != known else None
     if not core.config.auto_join or me.id < 0 or me.directory_id == ZERO_UUID or not len(voters):
         return None
     if core.election.disqualified:
         # Its entry would be refused, after the older entry of its node id was removed.
         return None
-    if me in voters.removed or not _self_registration(core, Voter(me)).endpoints:
+    if me in voters.removed or not _self_registration(core).endpoints:
         return None
     return ChangeKind.ADD if known is None else ChangeKind.REMOVE
 
 
-def _self_registration(core: CoreState, known: Voter) -> Voter:
-    """Return the correct entry of this node; unknown endpoints stay as they are."""
+def _self_registration(core: CoreState) -> Voter:
+    """Return the correct entry of this disk; unknown endpoints stay as they are."""
+    known = core.voters.latest.get(core.me.id)
+    if known is None or not known.key.matches(core.me):
+        known = Voter(core.me)
     listener = default_listener(core)
     reached_at = tuple(
         each for each in core.process.endpoints if each.name == listener and each.port > 0
@@ -137,13 +140,12 @@ def self_registration_due_ms(core: CoreState, role: Follower) -> int:
 
 
 def _request(core: CoreState, wish: ChangeKind, request_id: int) -> Request:
-    known = core.voters.latest.get(core.me.id)
-    entry = _self_registration(core, known if known is not None else Voter(core.me))
-    if wish is ChangeKind.UPDATE:
-        return UpdateVoterRequest(request_id, core.cluster_id, entry, core.epoch)
-    if wish is ChangeKind.ADD or known is None:
+    known, entry = core.voters.latest.get(core.me.id), _self_registration(core)
+    if known is None:
         return AddVoterRequest(request_id, core.cluster_id, entry, core.epoch)
-    return RemoveVoterRequest(request_id, core.cluster_id, core.me, known.key, core.epoch)
+    if wish is ChangeKind.REMOVE:
+        return RemoveVoterRequest(request_id, core.cluster_id, core.me, known.key, core.epoch)
+    return UpdateVoterRequest(request_id, core.cluster_id, entry, core.epoch)
 
 
 def on_voter_change_response(
@@ -162,15 +164,10 @@ def on_voter_change_response(
 def poll_as_leader(core: CoreState, leader: Leader) -> None:
     """Update the leader's own entry too; no requester waits for the answer."""
     refresh(core)
-    known = core.voters.latest.get(core.me.id)
     is_free = leader.takes_writes and leader.change is None
     is_settled = core.voters.latest_offset < core.high_watermark
-    needs_update = core.registration.change is ChangeKind.UPDATE
-    if needs_update and known is not None and is_free and is_settled:
-        entry = _self_registration(core, known)
-        voter_changes.begin(
-            core, PendingChange(ChangeKind.UPDATE, entry, None, ack_when_committed=False)
-        )
+    if core.registration.change is ChangeKind.UPDATE and is_free and is_settled:
+        voter_changes.begin(core, PendingChange(ChangeKind.UPDATE, _self_registration(core), None))
 
 
 def on_voter_request(

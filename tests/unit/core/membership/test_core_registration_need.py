@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quorum.config import QuorumConfig
-from quorum.core.contract.events import SelfRegistrationAsked, VotesNoMore
+from quorum.core.contract.events import SelfRegistrationAsked, VoterChangeEnded, VotesNoMore
 from quorum.core.contract.reasons import NonVoterReason
 from quorum.core.membership.self_registration import (
     SELF_REGISTRATION_FETCH_TIMEOUTS,
@@ -151,6 +151,15 @@ def test_why_a_disk_does_not_vote_is_reported_once(
     assert [each for each in core.out.events if isinstance(each, VotesNoMore)] == expected
 
 
+def test_a_disk_that_votes_again_is_no_news() -> None:
+    core = core_of(voters=OTHER, removed=(ME,))
+    refresh(core)
+    core.voters.add(4, VoterSet((entry(1), entry(2))))
+    refresh(core)
+    assert core.registration.problem is None
+    assert core.out.events == [VotesNoMore(ME, NonVoterReason.REMOVED)]
+
+
 def test_the_need_is_derived_again_only_after_a_change() -> None:
     core = core_of()
     refresh(core)
@@ -266,8 +275,9 @@ def test_a_leader_updates_its_own_entry_when_nothing_is_under_way(
     poll_as_leader(core, role)
     change = role.change
     assert (change is not before) == begins
+    # What the leader knows to be refused it does not begin.
+    assert not [each for each in core.out.events if isinstance(each, VoterChangeEnded)]
     if begins:
         assert change is not None
         assert (change.kind, change.voter) == (ChangeKind.UPDATE, Voter(ME, (MOVED,), 0, 1))
-        assert not change.ack_when_committed
         assert change.asker is None
