@@ -33,7 +33,7 @@ from quorum.core.state.replica_table import (
     forget_silent_observers,
     preferred_successors,
 )
-from quorum.core.state.roles import Follower, Leader, Prospective
+from quorum.core.state.roles import Leader, Prospective
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import EpochStart, NodeId
@@ -250,11 +250,9 @@ def _follow_announced_leader(
     if not follow_hint(core, leader_id, epoch, endpoints, cause=cause, is_proven=is_proven):
         return False
     role = core.role
-    if isinstance(role, Prospective):
-        if not is_proven:
-            return True
+    if not isinstance(role, Prospective):
+        core.following.peers.succeeded(leader_id)
+    elif is_proven:
         core.known_leader.lost = None
         become_follower(core, leader_id, epoch, endpoints, cause=cause)
-    elif isinstance(role, Follower):
-        core.following.peers.succeeded(leader_id)
     return True

@@ -58,8 +58,8 @@ class SnapshotIndex:
 
     def remove(self, snapshot_id: SnapshotId) -> None:
         """Remove a checkpoint; no effect if it is unknown."""
-        if self._known.pop(snapshot_id, None) is not None:
-            self._order()
+        self._known.pop(snapshot_id, None)
+        self._order()
 
     def get(self, snapshot_id: SnapshotId) -> IndexedSnapshot | None:
         """Return the entry of a checkpoint; None if it is unknown."""
