@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,12 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.catalogImplementation": "in-memory",
 }
+_SHORT_RUN = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+}
+"""Compile quickly rather than well: a small audit takes 20 s of processor time instead of 48."""
+LARGE_BYTES = 256 << 20
+"""From so much data on, well compiled queries gain more than their compilation takes."""
 # Without a level of its own, the gateway announces on stderr which level it chose.
 _LOGGING = """\
 rootLogger.level = error
@@ -51,11 +57,15 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 @contextmanager
 def local_session(
-    *, cores: int = 2, environment: Mapping[str, str] | None = None
+    *,
+    cores: int = 2,
+    environment: Mapping[str, str] | None = None,
+    source: Path | None = None,
 ) -> Iterator[SparkSession]:
     """A Spark session in this process, with ``cluster_metadata`` registered; stopped at the end.
 
-    Writes only to a temporary folder, and shows only errors.
+    Writes only to a temporary folder, and shows only errors. ``source``: what it will read, a file
+    or folder; Java compiles the better, and the slower, the larger that is.
 
     Raises:
         AuditError: pyspark or Java is missing; the message names what to install.
@@ -67,7 +77,7 @@ def local_session(
         tempfile.TemporaryDirectory(prefix="quorate-spark-") as scratch,
         _process_settings(java_home, Path(scratch)),
     ):
-        spark = _start(cores, Path(scratch))
+        spark = _start(cores, Path(scratch), is_large=source is not None and is_large(source))
         try:
             yield spark
         finally:
@@ -84,13 +94,23 @@ def require_pyspark() -> None:
         raise AuditError("Spark is not installed; run: pip install 'quorate[spark]'")
 
 
-def _start(cores: int, scratch: Path) -> SparkSession:
+def is_large(source: Path) -> bool:
+    """Whether a file, or all files of a folder, hold at least ``LARGE_BYTES``."""
+    found = 0
+    for file in source.rglob("*") if source.is_dir() else [source]:
+        # A running node removes what a checkpoint covers.
+        with suppress(FileNotFoundError):
+            found += file.stat().st_size
+    return found >= LARGE_BYTES
+
+
+def _start(cores: int, scratch: Path, *, is_large: bool) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from audit.source import ClusterMetadataSource
 
     builder = SparkSession.builder.master(f"local[{cores}]").appName("quorate-audit")
-    for key, value in _SETTINGS.items():
+    for key, value in {**_SETTINGS, **({} if is_large else _SHORT_RUN)}.items():
         builder = builder.config(key, value)
     builder = builder.config("spark.local.dir", str(scratch))
     builder = builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))

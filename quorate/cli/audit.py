@@ -150,7 +150,8 @@ def _answer(
         end_offset = _look_at(session, log or Path(), uncommitted=uncommitted)
     else:
         end_offset = max((each.end for each in ExportFolder(folder).ranges()), default=0)
-    with session.progress("asking Spark", None), local_session() as spark:
+    source = folder or log or Path()
+    with session.progress("asking Spark", None), local_session(source=source) as spark:
         if folder is not None:
             tables = tables_of_export(spark, folder)
         else:

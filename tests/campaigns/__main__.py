@@ -16,10 +16,9 @@ from pathlib import Path
 
 from tests.campaigns.calls import SETTINGS as CALLS_SETTINGS
 from tests.campaigns.calls import CallsCampaign
-from tests.campaigns.damages import NODES_OF, DamagesCampaign
-from tests.campaigns.damages import SETTINGS as DAMAGES_SETTINGS
+from tests.campaigns.damages import DamagesCampaign
+from tests.campaigns.damages_cluster import damages_cluster
 from tests.campaigns.environment import faults, run_faults
-from tests.campaigns.forked import ForkedProcesses
 from tests.campaigns.report import Report, Say
 from tests.integration.processes import running
 
@@ -36,17 +35,11 @@ def calls(folder: Path, seed: int, count: int, announce: Say) -> Report:
 
 def damages(folder: Path, seed: int, count: int, announce: Say, victims: int = 1) -> Report:
     """Damage to the files of live nodes."""
-    nodes = NODES_OF[victims]
-    cluster = ForkedProcesses(folder / "cluster", settings=DAMAGES_SETTINGS, **nodes)
-    try:
-        cluster.format_all()
-        cluster.start_all()
+    with damages_cluster(folder / "cluster", victims=victims) as cluster:
         campaign = DamagesCampaign(
             cluster, seed=seed, damages=count, announce=announce, victims=victims
         )
         return asyncio.run(campaign.run())
-    finally:
-        cluster.end_all()
 
 
 def damages_of_two(folder: Path, seed: int, count: int, announce: Say) -> Report:

@@ -6,17 +6,15 @@ import asyncio
 import random
 import secrets
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.campaigns.damage_check import Outcome, Start, evaluated
-from tests.campaigns.damages import NODES_OF, SETTINGS, DamagesCampaign
+from tests.campaigns.damages import NODES_OF, DamagesCampaign
+from tests.campaigns.damages_cluster import damages_cluster
 from tests.campaigns.file_damage import MANNERS, TOGETHER, Damage, Damager, write
-from tests.campaigns.forked import ForkedProcesses
 from tests.campaigns.report import Report
 from tests.integration.processes import Processes
 
@@ -138,19 +136,8 @@ def test_victims_are_a_minority_of_the_voters(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- live clusters
 
 
-@contextmanager
-def cluster(folder: Path, defect: str = "", victims: int = 1) -> Iterator[ForkedProcesses]:
-    made = ForkedProcesses(folder, settings=SETTINGS, defect=defect, **NODES_OF[victims])
-    try:
-        made.format_all()
-        made.start_all()
-        yield made
-    finally:
-        made.end_all()
-
-
 def campaign(folder: Path, damages: int, defect: str = "", victims: int = 1) -> Report:
-    with cluster(folder, defect, victims) as made:
+    with damages_cluster(folder, victims=victims, defect=defect) as made:
         run = DamagesCampaign(
             made,
             seed=secrets.randbits(32),

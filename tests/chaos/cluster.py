@@ -33,6 +33,7 @@ class ChaosCluster(Processes):
     """
 
     program = "tests.chaos.node"
+    loads_anew = True
 
     def __init__(
         self, folder: Path, *, voters: int = 3, settings: Mapping[str, object] | None = None

@@ -5,7 +5,8 @@ take minutes (see ``lanes.py``), in three ways, each pytest in a process of its 
 
 - Tests that only compute or talk to themselves run in four processes (units, the bug zoo, the
   simulator, the others) at the lowest priority, so that they take the time that is left.
-- Tests with real processes mostly wait. Their files run two at a time, from one queue.
+- Tests with real processes mostly wait. Their files run two at a time, from one queue. A fork
+  server starts their nodes and commands, which would take half of all processor time to load.
 - Tests marked ``alone`` check latencies or deadlines. They run when the queue is empty, one after
   the other, only beside tests of the lowest priority.
 
@@ -33,6 +34,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate.lanes import LEFT_OUT, PROCESSOR_TIME, Lane
+from tests.support import fork_server
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("campaigns", "chaos", "integration", "interop", "spark")
@@ -232,7 +234,7 @@ def main() -> int:
     lanes = (Lane.TEST, Lane.LONG)
     parser.add_argument("lane", nargs="?", type=Lane, choices=lanes, default=Lane.TEST)
     lane = parser.parse_args().lane
-    with tempfile.TemporaryDirectory(prefix="quorate-gate-") as folder:
+    with tempfile.TemporaryDirectory(prefix="quorate-gate-") as folder, fork_server.running():
         gate = Gate(Path(folder), lane=lane)
         failed = gate.run()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -17,6 +17,8 @@ from collections.abc import Collection
 
 import pytest
 
+from tests.support import fork_server
+
 
 class Lane(enum.StrEnum):
     """The make target that runs a test; ``make nightly`` runs all the others once more."""
@@ -63,6 +65,7 @@ def pytest_terminal_summary(
         used.ru_utime + used.ru_stime
         for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     )
+    seconds += fork_server.processor_seconds
     terminalreporter.write_line(f"processor time: {seconds:.0f} s")
     for lane, count in sorted(config.stash.get(_LEFT, collections.Counter[Lane]()).items()):
         terminalreporter.write_line(f"left out: {count} of make {lane}")

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from quorate.demo.local_cluster import ClusterError, LocalCluster, LocalNode
+from tests.support import fork_server
 
 Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +47,13 @@ class Ended:
 
 
 class Processes(LocalCluster):
-    """Voters 1..n as processes. Make it with ``running``, which also ends it."""
+    """Voters 1..n as processes. Make it with ``running``, which also ends it.
+
+    Where there is a fork server, it starts them.
+    """
+
+    loads_anew = False
+    """Whether each server loads its packages by itself all the same."""
 
     def __init__(
         self,
@@ -72,6 +79,25 @@ class Processes(LocalCluster):
     @property
     def running_nodes(self) -> list[LocalNode]:
         return [node for node in self.nodes.values() if node.is_running]
+
+    def start(self, node: LocalNode) -> None:
+        if self.loads_anew or not fork_server.address():
+            super().start(node)
+            return
+        with node.log_path.open("ab") as log:
+            process = fork_server.ForkedProcess(
+                self.program,
+                ["server", "--config", str(node.config_path)],
+                files=(log.fileno(), log.fileno()),
+                environment=self.environment,
+            )
+        node.process = cast("Any", process)
+
+    def command(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        if done.status != 0:
+            raise ClusterError(f"quorate {' '.join(arguments)} failed: {done.err.strip()}")
+        return done.out
 
     def format_all(self) -> None:
         for node in self.nodes.values():
@@ -123,17 +149,23 @@ class Processes(LocalCluster):
         limit: Callable[[], None] | None = None,
     ) -> Ended:
         """``quorate ARGUMENTS`` to its end. ``limit`` runs in the child before it starts."""
-        done = subprocess.run(
-            [sys.executable, "-m", "quorate", *arguments],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            env={**self.environment, **(environment or {})},
-            cwd=ROOT,
-            check=False,
-            timeout=COMMAND_SECONDS_MAX,
-            preexec_fn=limit,
-        )
+        given = {**self.environment, **(environment or {})}
+        if limit is None and fork_server.address():
+            done = fork_server.run(
+                "quorate", arguments, environment=given, timeout=COMMAND_SECONDS_MAX
+            )
+        else:
+            done = subprocess.run(
+                [sys.executable, "-m", "quorate", *arguments],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                env=given,
+                cwd=ROOT,
+                check=False,
+                timeout=COMMAND_SECONDS_MAX,
+                preexec_fn=limit,
+            )
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def ask(self, *arguments: str) -> Any:

@@ -16,11 +16,13 @@ import pytest
 
 from quorate.demo.ports import free_ports
 from quorate.features import INITIAL_LEVELS, KAFKA_INITIAL_LEVELS
+from tests.support import fork_server
 from tests.support.doc_metrics import CATALOG
 
 pytestmark = pytest.mark.integration
 
 START_LINES_MAX = 200
+COMMAND_SECONDS_MAX = 60.0
 
 
 class Node:
@@ -65,15 +67,20 @@ class Node:
         raise AssertionError(f"{words!r} never came:\n{''.join(seen)}")
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "quorate", *arguments],
-            env=self._environment,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        if fork_server.address():
+            done = fork_server.run(
+                "quorate", arguments, environment=self._environment, timeout=COMMAND_SECONDS_MAX
+            )
+        else:
+            done = subprocess.run(
+                [sys.executable, "-m", "quorate", *arguments],
+                env=self._environment,
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                check=False,
+                timeout=COMMAND_SECONDS_MAX,
+            )
         return done.returncode, done.stdout, done.stderr
 
     def ask(self, *arguments: str) -> Any:

@@ -31,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
 
     @contextmanager
-    def no_session() -> Any:
+    def no_session(**_: object) -> Any:
         yield None
 
     def tables(_spark: object, _source: Path, *, with_unknown: bool) -> None:

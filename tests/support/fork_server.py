@@ -1,0 +1,317 @@
+"""Starts ``quorate`` processes where loading has ended: hundreds of starts in seconds.
+
+Python takes 1.7 s of processor time to load a server and 0.6 s to load a command. The fork server
+has loaded both once; a process is a fork of it, which then runs a module as ``python -m`` does, to
+the interpreter's own end, with its own session, environment, files, sockets and exit code.
+Only loading is left out, so what is said about loading needs ``subprocess``.
+
+The gate starts one for all its tests and names its socket in ``SOCKET``. Tests that run without the
+gate get processes of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOCKET = "QUORATE_TEST_FORK_SERVER"
+"""The environment variable with the path of the running server's socket."""
+PRELOADED = (
+    "quorate.cli.main",
+    "quorate.cli.session",
+    "quorate.cli.connection",
+    "quorate.cli.output",
+    "quorate.cli.format",
+    "quorate.server.process",
+    "uvloop",
+)
+_LENGTH = struct.Struct("!I")
+_STARTED = struct.Struct("!i")
+_ENDED = struct.Struct("!id")
+_FILES = 2
+_END_SECONDS_MAX = 10.0
+
+processor_seconds = 0.0
+"""Used by all processes whose end this process has seen."""
+
+
+def address() -> str:
+    """The socket of the server that is to be used; empty where none is."""
+    return os.environ.get(SOCKET, "")
+
+
+class ForkedProcess:
+    """As much of ``subprocess.Popen`` as a ``LocalNode`` needs. Dies with the one who made it."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        files: tuple[int, int],
+        environment: Mapping[str, str],
+    ) -> None:
+        """Run ``python -m MODULE ARGUMENTS`` there. ``files``: standard output and error.
+
+        Raises:
+            OSError: The server is gone.
+        """
+        request = json.dumps([module, [*arguments], dict(environment)]).encode()
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(address())
+        socket.send_fds(self._socket, [_LENGTH.pack(len(request))], files)
+        self._socket.sendall(request)
+        (self.pid,) = _STARTED.unpack(_read(self._socket, _STARTED.size))
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, or minus a signal; None while it runs."""
+        if self.returncode is None and select.select([self._socket], [], [], 0)[0]:
+            self._end()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: It did not, within so many seconds.
+            ConnectionError: The server is gone, and the process with it.
+        """
+        if self.returncode is None:
+            if not select.select([self._socket], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("quorate", timeout or 0.0)
+            self._end()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it, unless the process has ended."""
+        if self.poll() is None:
+            # It may end between the two.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def _end(self) -> None:
+        global processor_seconds
+        with self._socket:
+            self.returncode, seconds = _ENDED.unpack(_read(self._socket, _ENDED.size))
+        processor_seconds += seconds
+
+
+def run(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    timeout: float,
+) -> subprocess.CompletedProcess[str]:
+    """The same to its end, with what it wrote.
+
+    Raises:
+        subprocess.TimeoutExpired: It did not end in time, and was killed.
+    """
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = ForkedProcess(
+            module, arguments, files=(out.fileno(), err.fileno()), environment=environment
+        )  # fmt: skip
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess([*arguments], status, out.read(), err.read())
+
+
+@contextlib.contextmanager
+def running() -> Iterator[None]:
+    """A server for this process and all that it starts; at the end it and its children are gone.
+
+    One that is there already is used.
+    """
+    if address():
+        yield
+        return
+    # A socket's path has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="quorate-fork-", dir="/tmp") as folder:
+        path = f"{folder}/socket"
+        server = subprocess.Popen(
+            [sys.executable, "-m", __name__, path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # gRPC reads it when it is loaded.
+            env={**os.environ, "GRPC_VERBOSITY": "NONE"},
+            cwd=ROOT,
+        )
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            server.stdout.readline()
+            os.environ[SOCKET] = path
+            yield
+        finally:
+            os.environ.pop(SOCKET, None)
+            server.stdin.close()
+            server.wait(_END_SECONDS_MAX)
+            server.stdout.close()
+
+
+# ---------------------------------------------------------------- the server
+
+
+class _Server:
+    """Single-threaded: a fork of it has every lock free."""
+
+    def __init__(self, path: str) -> None:
+        self._children: dict[int, socket.socket] = {}
+        self._events = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen()
+        self._woken, self._wakes = socket.socketpair()
+        for each in (self._woken, self._wakes):
+            each.setblocking(False)
+        signal.set_wakeup_fd(self._wakes.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for source in (self._listener, self._woken, sys.stdin):
+            self._events.register(source, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        """Until standard input is closed.
+
+        Raises:
+            _InChild: In each process that is to run a module.
+        """
+        while True:
+            for key, _ in self._events.select():
+                if key.fileobj is sys.stdin:
+                    return
+                if key.fileobj is self._listener:
+                    self._start(self._listener.accept()[0])
+                elif key.fileobj is self._woken:
+                    self._woken.recv(1024)
+                    self._collect()
+                elif key.data in self._children:
+                    # Who asked for it is gone.
+                    self._events.unregister(key.fileobj)
+                    os.kill(key.data, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        for pid in self._children:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def close(self) -> None:
+        """Close all files of this object: to a child their numbers mean something else."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._events.close()
+        for each in (self._listener, self._woken, self._wakes, *self._children.values()):
+            each.close()
+
+    def _start(self, connection: socket.socket) -> None:
+        head, files, _, _ = socket.recv_fds(connection, _LENGTH.size, _FILES)
+        request = json.loads(_read(connection, _LENGTH.unpack(head)[0]))
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            raise _InChild(*request, files)
+        for each in files:
+            os.close(each)
+        self._children[pid] = connection
+        self._events.register(connection, selectors.EVENT_READ, pid)
+        connection.sendall(_STARTED.pack(pid))
+
+    def _collect(self) -> None:
+        for pid in [*self._children]:
+            found, status, used = os.wait4(pid, os.WNOHANG)
+            if found:
+                code = os.waitstatus_to_exitcode(status)
+                with self._children.pop(pid) as connection, contextlib.suppress(OSError, KeyError):
+                    connection.sendall(_ENDED.pack(code, used.ru_utime + used.ru_stime))
+                    self._events.unregister(connection)
+
+
+@dataclass
+class _InChild(BaseException):
+    """Unwinds a child's stack to where its module is run."""
+
+    module: str
+    arguments: list[str]
+    environment: dict[str, str]
+    files: list[int]
+
+    def become(self) -> None:
+        """Take the files, signals, session and environment of a process of its own."""
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        opened = (os.open(os.devnull, os.O_RDONLY), *self.files)
+        for number, each in enumerate(opened):
+            os.dup2(each, number)
+            os.close(each)
+        os.environ.clear()
+        os.environ.update(self.environment)
+        sys.argv = [self.module, *self.arguments]
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    """So many bytes.
+
+    Raises:
+        ConnectionError: The other end was closed before.
+    """
+    data = b""
+    while len(data) < size:
+        if not (more := connection.recv(size - len(data))):
+            raise ConnectionError("the fork server, or who asked it, is gone")
+        data += more
+    return data
+
+
+def main(path: str) -> None:
+    """Load, serve, and in a child run what was asked for."""
+    for module in PRELOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    server = _Server(path)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    try:
+        server.serve()
+    except _InChild as child:
+        server.close()
+        child.become()
+        module = child.module
+    else:
+        server.end()
+        return
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
