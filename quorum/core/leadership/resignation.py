@@ -79,11 +79,11 @@ def on_end_request(
     wait_ms = successor_backoff_ms(
         request.preferred_successors, core.me, core.config.election_backoff_max_ms
     )
-    if isinstance(role, Follower):
-        lose_leader(core, wait_ms)
-    elif isinstance(role, Prospective):
+    if isinstance(role, Prospective):
         role.fail_fast = True
         role.retry_ms = min(role.retry_ms, core.now_ms + wait_ms)
+    else:
+        lose_leader(core, wait_ms)
     _agree(core, sender, request)
 
 

@@ -116,6 +116,7 @@ OTHER = (entry(2),)
         ({"voters": OTHER, "endpoints": (MOVED,), "me": ReplicaKey(1, ZERO_UUID), **JOINS}, None),
         ({"voters": (), "endpoints": (replace(MOVED, name=""),), **JOINS}, None),
         ({"voters": (entry(1, key=ELSEWHERE), entry(2)), "endpoints": (MOVED,)}, None),
+        ({"voters": (entry(1, key=ELSEWHERE), entry(2)), **JOINS}, None),
         ({"voters": (entry(1, key=ELSEWHERE), entry(2)), "endpoints": (MOVED,), **JOINS},
          ChangeKind.REMOVE),
     ],
