@@ -79,3 +79,11 @@ def test_an_epoch_that_does_not_rise_is_our_own_mistake() -> None:
         history.assign(1, 5)
     with pytest.raises(InvariantViolation):
         history.assign(3, 0)
+
+
+def test_the_latest_epoch_begins_once() -> None:
+    """Goal: a batch may repeat its epoch. Method: assign it again, at its start and later."""
+    history = EpochHistory(OffsetAndEpoch(0, 0), [EpochStart(2, 0)], 5)
+    for offset in (0, 3):
+        history.assign(2, offset)
+    assert history.entries == (EpochStart(2, 0),)

@@ -25,6 +25,10 @@ def test_checkpoints_are_in_order_and_the_bootstrap_one_is_no_newest() -> None:
     assert (index.latest, index.get(NEW)) == (MIDDLE, None)
     index.remove(NEW)
     assert index.ids == (BOOTSTRAP_SNAPSHOT_ID, OLD, MIDDLE)
+    index = SnapshotIndex([OLD])
+    index.remove(OLD)
+    index.remove(OLD)
+    assert (index.ids, index.latest) == ((), None)
     assert SnapshotIndex([BOOTSTRAP_SNAPSHOT_ID]).latest is None
     assert SnapshotIndex().latest is None
 
@@ -95,8 +99,9 @@ def test_what_an_earlier_process_run_left_is_continued_only_with_a_digest() -> N
     assert (download.position, download.is_unconfirmed, download.is_complete) == (4, True, False)
     assert not download.is_another_file(answer(4))
     assert download.is_another_file(replace(answer(4), file_digest=b""))
-    download.size = 10
-    assert not download.is_unconfirmed
+    for size in (0, 1, 10):
+        download.size = size
+        assert not download.is_unconfirmed
     assert not Download.found(PartialDownload(NEW, 0)).is_unconfirmed
     assert Download.found(PartialDownload(NEW, 1)).is_unconfirmed
 
