@@ -1,4 +1,4 @@
-"""Which Fetch a leader refuses, at the limits of each field, and whose echoes it counts."""
+"""Which Fetch or FetchSnapshot a leader refuses, at each field's limits; whose echoes count."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import pytest
 
 from quorum.core.messages.fetch_messages import FetchRequest, ReceivedFetchRequest, Subtree
 from quorum.core.messages.read_messages import ReadRound
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.protocol.refusals import OFFSET_MAX
 from quorum.core.replication.fetch_serving import on_fetch, refusal_of_fetch
+from quorum.core.replication.snapshot_serving import refusal_of_fetch_snapshot
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, ReplicaKey
+from quorum.types import NO_NODE, OffsetAndEpoch, ReplicaKey
 from tests.support.bare_core import CLUSTER, EPOCH, LOG_END, core_of, follower, leading
 from tests.support.core_disk import key
 
 REQUEST = FetchRequest(7, CLUSTER, key(2), EPOCH, LOG_END, EPOCH)
+SNAPSHOT = OffsetAndEpoch(30, EPOCH)
+CHUNK = FetchSnapshotRequest(7, CLUSTER, key(2), EPOCH, SNAPSHOT, 0, 100)
 CONSUMER = replace(REQUEST, replica=ReplicaKey(NO_NODE))
 INVALID = ErrorCode.INVALID_REQUEST
 
@@ -94,3 +98,23 @@ def test_a_voters_echo_counts_whatever_its_position(
     progress = leader.remote.get(node_id) or leader.observers[key(node_id)]
     assert progress.read_round == (1 if counts else 0)
     assert (progress.end_offset == LOG_END) == is_served
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, None),
+        ({"max_bytes": 1}, None),
+        ({"max_bytes": 0}, ErrorCode.INVALID_REQUEST),
+        ({"replica": ReplicaKey(0)}, None),
+        ({"replica": ReplicaKey(NO_NODE)}, None),
+        ({"replica": ReplicaKey(NO_NODE - 1)}, ErrorCode.INVALID_REQUEST),
+        ({"replica": ReplicaKey(1, b"x" * 16)}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_which_request_for_a_chunk_is_refused(
+    fields: dict[str, Any], error: ErrorCode | None
+) -> None:
+    core, _ = leading()
+    core.snapshots.add(SNAPSHOT, 500, now_ms=0)
+    assert refusal_of_fetch_snapshot(core, replace(CHUNK, **fields), serves=True) == error
