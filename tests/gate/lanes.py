@@ -23,12 +23,15 @@ from tests.support import fork_server
 class Lane(enum.StrEnum):
     """The make target that runs a test; ``make nightly`` runs all the others once more."""
 
+    VERIFY = "verify"
     TEST = "test"
     LONG = "test-long"
     NIGHTLY = "nightly"
 
 
-LANE_OF_MARK = {"nightly": Lane.NIGHTLY, "bench": Lane.NIGHTLY, "long": Lane.LONG}
+LANE_OF_MARK = {
+    "nightly": Lane.NIGHTLY, "bench": Lane.NIGHTLY, "long": Lane.LONG, "tidy": Lane.VERIFY,
+}  # fmt: skip
 LEFT_OUT = re.compile(r"^left out: (\d+) of make (\S+)$", re.M)
 PROCESSOR_TIME = re.compile(r"^processor time: (\d+) s$", re.M)
 _LEFT = pytest.StashKey[collections.Counter[Lane]]()

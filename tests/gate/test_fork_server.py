@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,24 @@ def test_it_can_be_signalled_and_is_waited_for() -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(SECONDS) == process.poll() == process.returncode == -signal.SIGTERM
     process.kill()
+
+
+def test_several_threads_may_wait_for_it() -> None:
+    """As when one stops a node and another one looks whether it runs."""
+    for _ in range(20):
+        process, output = forked("wait")
+        wait_until_it_waits(output)
+        with ThreadPoolExecutor(8) as threads:
+            statuses = [threads.submit(process.wait, SECONDS) for _ in range(7)]
+            polled = threads.submit(polled_to_the_end, process)
+            process.send_signal(signal.SIGTERM)
+            assert {each.result() for each in (*statuses, polled)} == {-signal.SIGTERM}
+
+
+def polled_to_the_end(process: ForkedProcess) -> int:
+    while (status := process.poll()) is None:
+        pass
+    return status
 
 
 def test_it_ends_when_its_maker_is_gone() -> None:

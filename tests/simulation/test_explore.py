@@ -35,6 +35,7 @@ def _clean(report: Report) -> Report:
     return report
 
 
+@pytest.mark.long
 def test_three_voters_two_epochs_and_one_record_to_the_end() -> None:
     """Every state is visited, both epochs are led, and the record is committed in some."""
     report = _clean(explore(replace(MODELS["records"], records=1)))

@@ -14,7 +14,7 @@ from simulation.episode import run
 from simulation.lanes import LaneReport, run_lane, run_seed
 from simulation.options import Options
 
-QUICK_SEEDS = 10
+QUICK_SEEDS = 4
 CI_SEEDS = 100
 NIGHTLY_SEEDS = 2_000
 ROOT = Path(__file__).parents[2]

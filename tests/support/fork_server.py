@@ -25,6 +25,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,10 @@ def address() -> str:
 
 
 class ForkedProcess:
-    """As much of ``subprocess.Popen`` as a ``LocalNode`` needs. Dies with the one who made it."""
+    """As much of ``subprocess.Popen`` as a ``LocalNode`` needs, for several threads.
+
+    Dies with the one who made it.
+    """
 
     def __init__(
         self,
@@ -79,11 +83,13 @@ class ForkedProcess:
         self._socket.sendall(request)
         (self.pid,) = _STARTED.unpack(_read(self._socket, _STARTED.size))
         self.returncode: int | None = None
+        self._lock = threading.Lock()
 
     def poll(self) -> int | None:
         """The exit code, or minus a signal; None while it runs."""
-        if self.returncode is None and select.select([self._socket], [], [], 0)[0]:
-            self._end()
+        with self._lock:
+            if self.returncode is None and select.select([self._socket], [], [], 0)[0]:
+                self._end()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -93,12 +99,16 @@ class ForkedProcess:
             subprocess.TimeoutExpired: It did not, within so many seconds.
             ConnectionError: The server is gone, and the process with it.
         """
-        if self.returncode is None:
-            if not select.select([self._socket], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("quorate", timeout or 0.0)
-            self._end()
-        assert self.returncode is not None
-        return self.returncode
+        with self._lock:
+            if self.returncode is not None:
+                return self.returncode
+            # Another thread may see the end, and close the socket, meanwhile.
+            watched = self._socket.dup()
+        with watched:
+            select.select([watched], [], [], timeout)
+        if (status := self.poll()) is None:
+            raise subprocess.TimeoutExpired("quorate", timeout or 0.0)
+        return status
 
     def send_signal(self, number: int) -> None:
         """Send it, unless the process has ended."""

@@ -38,7 +38,8 @@ def fired(tmp_path: Path, alert: str, series: dict[str, str], *minutes: int) -> 
     }
     file = tmp_path / "case.yaml"
     # What is JSON is YAML. No alert is expected, so the engine complains of those that fire.
-    file.write_text(json.dumps({"rule_files": [str(ALERTS)], "tests": [case]}), encoding="utf-8")
+    rules = rules_with_only(alert, tmp_path)
+    file.write_text(json.dumps({"rule_files": [str(rules)], "tests": [case]}), encoding="utf-8")
     done = promtool("test", "rules", str(file))
     report = done.stderr.decode()
     assert done.returncode == 0 or f"alertname: {alert}" in report, report
@@ -49,6 +50,16 @@ def fired(tmp_path: Path, alert: str, series: dict[str, str], *minutes: int) -> 
         found.append(re.findall(r"Labels:\{([^}]*)\}", got))
     assert any(found) == bool(done.returncode), report
     return found
+
+
+def rules_with_only(alert: str, folder: Path) -> Path:
+    """The deployed file without the other alerts, which take most of the engine's time."""
+    kept = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
+    for group in kept["groups"]:
+        group["rules"] = [rule for rule in group["rules"] if rule.get("alert", alert) == alert]
+    file = folder / "rules.yaml"
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    return file
 
 
 def shown(minute: int) -> str:
