@@ -26,7 +26,7 @@ from quorum.errors import ErrorCode, InvariantViolation
 from quorum.types import NO_NODE, ElectionState, NodeId
 from simulation.explore import slots
 from simulation.explore.events import events_of, expire, is_urgent, make_due
-from simulation.explore.freeze import fingerprint
+from simulation.explore.fingerprint import fingerprint
 from simulation.explore.model import Model
 from simulation.explore.node import NoChance, Working, config_of, key_of
 from simulation.explore.values import Event, Local, Outcome, Packet

@@ -1,1 +1,1 @@
-"""Scenarios: scripts for a small cluster moved by hand, with the output to be printed."""
+"""Scenarios: scripts that move a small cluster step by step and state the expected output."""

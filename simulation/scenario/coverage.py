@@ -1,7 +1,7 @@
-"""What runs have shown: changes of role, answers, timers. Counted from what nodes did.
+"""Count which role changes, responses and timers occurred in scenario runs.
 
-``declared`` are the tables of the core; a test holds them against what all scenarios have shown,
-both ways.
+The ``declared_*`` functions list what the tables of the core allow. A test compares them with what
+all scenarios have shown, in both directions.
 """
 
 from __future__ import annotations
@@ -30,57 +30,57 @@ _SUCCESSES = {
 }
 _ONLY_ONE = ("NONE",)
 Answer = tuple[str, str]
-"""What was asked, and the answer: a code, or which of several good answers."""
+"""The kind of request, and its answer: an error code, or which of several successes."""
 
 
 @dataclass(slots=True)
 class Coverage:
-    """Filled by one world or several, one after another."""
+    """The counts of one scenario, or of several run one after another."""
 
     transitions: Counter[str] = field(default_factory=Counter)
     answers: Counter[Answer] = field(default_factory=Counter)
     wakes: Counter[str] = field(default_factory=Counter)
-    """Ticks in which a node did something without any timer having fired."""
+    """Ticks in which a node acted although no timer fired."""
     _asked: dict[tuple[NodeId, NodeId, int], str] = field(default_factory=dict)
     _epochs: dict[NodeId, int] = field(default_factory=dict)
     _process_runs: list[Counter[FiredTimer]] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Another world: its nodes have nothing to do with those before."""
+        """Start the next scenario: forget the nodes of the one before."""
         self._asked.clear()
         self._epochs.clear()
 
     def started(self, node_id: NodeId, epoch: int, timers: Counter[FiredTimer]) -> None:
-        """A node opened its directory and is about to take its first role in ``epoch``."""
+        """Note that a node opened its directory; its first role will be in ``epoch``."""
         self._epochs[node_id] = epoch
         self._process_runs.append(timers)
 
     def role_changed(self, node_id: NodeId, event: RoleChanged) -> None:
-        """A node changed its role."""
+        """Count the role change of a node."""
         step = Step.HIGHER if event.epoch > self._epochs[node_id] else Step.SAME
         self._epochs[node_id] = event.epoch
         before, after = getattr(roles, event.before), getattr(roles, event.role)
         self.transitions[transition_name(before, after, step)] += 1
 
     def asked(self, sender: NodeId, to: NodeId, message: Message, *, of_relay: bool) -> None:
-        """A message came to a node; if it is a request, its answer will be of that kind."""
+        """Note the kind of a request that arrived at a node; responses are ignored."""
         if isinstance(message, Request):
             kind = type_name(message) + OF_A_RELAY * (of_relay and _is_relayed(message))
             self._asked[(sender, to, message.request_id)] = kind
 
     def sent(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        """A message left a node."""
+        """Count a response that left a node; requests are ignored."""
         if isinstance(message, Response):
             kind = self._asked.get((to, sender, message.request_id), "never asked")
             self.answers[(kind, _answer_name(message))] += 1
 
     def answered(self, request: type[object], error: ErrorCode) -> None:
-        """An operator's request was answered."""
+        """Count the answer to an operator's request."""
         self.answers[(request.__name__ + TO_AN_OPERATOR, error.name)] += 1
 
     @property
     def timers(self) -> Counter[str]:
-        """Timers that fired, by name."""
+        """How often each timer fired, by name."""
         found: Counter[str] = Counter()
         for incarnation in self._process_runs:
             for timer, count in incarnation.items():
@@ -89,7 +89,7 @@ class Coverage:
 
 
 def report(coverage: Coverage) -> list[str]:
-    """Every row of the declared tables with how often it was shown, and what no table declares."""
+    """Return the declared rows with their counts, then everything seen that no table declares."""
     answers = {f"{kind}: {answer}": n for (kind, answer), n in coverage.answers.items()}
     known = [f"{kind}: {answer}" for kind, answer in sorted(declared_answers())]
     return [
@@ -128,22 +128,22 @@ def _answer_name(message: Response) -> str:
 
 
 def transition_name(before: type, after: type, step: Step) -> str:
-    """One row of ``TRANSITIONS`` as text."""
+    """Return one row of ``TRANSITIONS`` as text."""
     return f"{before.__name__} -> {after.__name__}, {step.value}"
 
 
 def declared_transitions() -> set[str]:
-    """Every legal change of role."""
+    """Return every legal role change."""
     return {transition_name(*each) for each in TRANSITIONS}
 
 
 def declared_answers() -> set[Answer]:
-    """Every answer that any replica may give to a peer."""
+    """Return every answer that a replica may give to a peer."""
     return {(kind, answer) for kind, answers in answer_table().items() for answer in answers}
 
 
 def answer_table() -> dict[str, list[str]]:
-    """By kind of request: the good answers, then the codes by number."""
+    """Return the answers of each kind of request: successes, then error codes by number."""
     table = {}
     for request in REQUESTS:
         for name in _names(request):

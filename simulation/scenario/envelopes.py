@@ -1,4 +1,4 @@
-"""Messages on their way, and which of them a command means."""
+"""Messages in flight, and a filter that selects some of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REQUESTS, RESPONSES = "requests", "responses"
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A message on its way."""
+    """A message in flight."""
 
     sender: NodeId
     to: NodeId
@@ -22,7 +22,7 @@ class Envelope:
 
 @dataclass(slots=True)
 class Filter:
-    """Which queued messages a command means."""
+    """Selects queued messages; None or an empty text matches all."""
 
     sender: NodeId | None = None
     to: NodeId | None = None
@@ -31,7 +31,7 @@ class Filter:
     """``requests``, ``responses`` or empty for both."""
 
     def matches(self, envelope: Envelope) -> bool:
-        """Whether ``envelope`` is meant."""
+        """Return whether the filter selects ``envelope``."""
         return (
             self.sender in (None, envelope.sender)
             and self.to in (None, envelope.to)
@@ -41,5 +41,5 @@ class Filter:
 
 
 def direction(message: Message) -> str:
-    """Whether it asks or answers."""
+    """Return ``requests`` or ``responses``."""
     return REQUESTS if isinstance(message, Request) else RESPONSES

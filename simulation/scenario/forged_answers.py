@@ -1,4 +1,4 @@
-"""Answers that a script makes up, as no correct peer might send them."""
+"""Responses that a script forges: what no correct peer would send."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from simulation.scenario.forged_requests import endpoints_of, position_of
 from simulation.scenario.grammar import Arguments, ScenarioError
 
 
-def made_up_answer(kind: str, request_id: int, epoch: int, args: Arguments) -> Response:
-    """The answer to a request of this kind that the arguments of ``answer`` describe.
+def forged_answer(kind: str, request_id: int, epoch: int, args: Arguments) -> Response:
+    """Return the response to a request of this kind that the arguments of ``answer`` describe.
 
     Raises:
-        ScenarioError: No answer can be made up for that kind, or an argument makes no sense.
+        ScenarioError: No response of that kind can be forged, or an argument is invalid.
     """
     name = args.text("error", ErrorCode.NONE.name)
     if name not in ErrorCode.__members__:
@@ -47,4 +47,4 @@ def made_up_answer(kind: str, request_id: int, epoch: int, args: Arguments) -> R
                 position_of(args, "diverging") if args.text("diverging") else None,
                 leader_endpoints=endpoints,
             )
-    raise ScenarioError(f"answer: no answer to a {kind} can be made up")
+    raise ScenarioError(f"answer: no response to a {kind} can be forged")

@@ -1,4 +1,4 @@
-"""Requests that a script makes up, as no correct peer might send them."""
+"""Requests that a script forges: what no correct peer would send."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.member import CLUSTER_ID, key_of
 
 
-def made_up(kind: str, request_id: int, sender: NodeId, to: NodeId, args: Arguments) -> Request:
-    """The request that the arguments of ``send`` describe.
+def forged_request(
+    kind: str, request_id: int, sender: NodeId, to: NodeId, args: Arguments
+) -> Request:
+    """Return the request that the arguments of ``send`` describe.
 
     Raises:
         ScenarioError: There is no such request, or an argument is missing.
@@ -93,7 +95,7 @@ def _between_voters(
                 replica,
                 epoch,
                 tuple(key_of(each) for each in args.numbers("successors")),
-                campaign_now=args.text("stand") == "now",
+                campaign_now=args.text("campaign") == "now",
             )
         case "Bootstrap":
             incarnation_id = ZERO_UUID if args.text("incarnation") == "none" else b"\3" * 16
@@ -114,19 +116,19 @@ def _about_voters(
 
 
 def endpoints_of(args: Arguments, host: str = "") -> tuple[Endpoint, ...]:
-    """``at=HOST port=N``; none without a host."""
+    """Return the endpoint given by ``at=HOST port=N``; none without a host."""
     host, port = args.text("at", host), args.number("port", 9093)
     return (Endpoint("CONTROLLER", host, port),) if host else ()
 
 
 def _round(args: Arguments) -> ReadRound:
-    """``round=EPOCH/NUMBER``: the read round that the request echoes."""
+    """Return the read round that the request echoes: ``round=EPOCH/NUMBER``."""
     epoch, _, number = args.text("round", "0/0").partition("/")
     return ReadRound(args.number_in("an epoch", epoch), args.number_in("a number", number))
 
 
 def position_of(args: Arguments, key: str) -> OffsetAndEpoch:
-    """``KEY=OFFSET/EPOCH``."""
+    """Return the position given by ``KEY=OFFSET/EPOCH``."""
     offset, slash, epoch = args.text(key).partition("/")
     if not slash:
         raise ScenarioError(f"{args.name} needs {key}= with a position such as 5/1")

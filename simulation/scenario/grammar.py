@@ -18,15 +18,15 @@ _NAMED = re.compile(r"([a-z][a-z_0-9]*)=(.*)", re.DOTALL)
 
 
 class ScenarioError(Exception):
-    """A script that asks for something that does not exist. Names the place and the cause."""
+    """An invalid script. The text names the place and the cause."""
 
 
 @dataclass(slots=True)
 class Block:
-    """One command, the comments above it and the output it had when it was written."""
+    """One command, the comments above it and its expected output."""
 
     line: int
-    """Where the command stands in its file, from 1."""
+    """Line number of the command in its file, from 1."""
     comments: list[str]
     command: str
     output: list[str]
@@ -41,7 +41,7 @@ class Scenario:
     blocks: list[Block]
 
     def text(self) -> str:
-        """The file as it would be written now."""
+        """Return the text of the scenario file."""
         parts = ["\n".join(self.header)]
         for block in self.blocks:
             lines = [*block.comments, block.command, SEPARATOR, *block.output]
@@ -50,7 +50,7 @@ class Scenario:
 
 
 def parse(path: Path, text: str) -> Scenario:
-    """Read a scenario.
+    """Parse a scenario file.
 
     Raises:
         ScenarioError: Naming file and line of what does not fit the grammar.
@@ -83,7 +83,7 @@ def parse(path: Path, text: str) -> Scenario:
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of one command. Whatever a command does not ask for is an error."""
+    """The arguments of one command. ``finish`` reports those that the command did not take."""
 
     name: str
     words: list[str]
@@ -92,7 +92,7 @@ class Arguments:
     _words_taken: int = 0
 
     def word(self, what: str, default: str | None = None) -> str:
-        """The next plain word."""
+        """Take the next plain word."""
         if self._words_taken < len(self.words):
             self._words_taken += 1
             return self.words[self._words_taken - 1]
@@ -101,26 +101,26 @@ class Arguments:
         return default
 
     def node(self) -> int:
-        """The next plain word, a node id."""
+        """Take the next plain word as a node id."""
         return self.number_in("a node", self.word("a node"))
 
     def rest(self) -> list[str]:
-        """Every plain word not taken yet."""
+        """Take all remaining plain words."""
         rest = self.words[self._words_taken :]
         self._words_taken = len(self.words)
         return rest
 
     def nodes(self) -> tuple[int, ...]:
-        """Every plain word not taken yet, as node ids."""
+        """Take all remaining plain words as node ids."""
         return tuple(self.number_in("a node", word) for word in self.rest())
 
     def text(self, key: str, default: str = "") -> str:
-        """A named argument."""
+        """Take a named argument."""
         self._asked.add(key)
         return self.named.get(key, default)
 
     def number(self, key: str, default: int | None = None) -> int:
-        """A named argument that is a whole number."""
+        """Take a named argument that is a whole number."""
         value = self.text(key)
         if value:
             return self.number_in(key, value)
@@ -129,18 +129,18 @@ class Arguments:
         return default
 
     def numbers(self, key: str) -> tuple[int, ...]:
-        """A named argument that is a list ``(1,2)`` or a single number; empty when absent."""
+        """Take a named argument: a list ``(1,2)`` or a single number; empty when absent."""
         items = self.text(key).strip("()").split(",")
         return tuple(self.number_in(key, item) for item in items if item)
 
     def finish(self) -> None:
-        """Check that everything given was asked for."""
+        """Check that the command has taken every argument."""
         left = [*self.words[self._words_taken :], *(set(self.named) - self._asked)]
         if left:
             raise ScenarioError(f"{self.name} does not take {', '.join(sorted(left))}")
 
     def number_in(self, what: str, text: str) -> int:
-        """``text`` as a whole number, or an error that says what should have been one."""
+        """Return ``text`` as a whole number; the error names the argument."""
         try:
             return int(text)
         except ValueError:

@@ -1,4 +1,4 @@
-"""What scripts store: named items with a text value, as one metadata record each.
+"""The records that scripts write: named items with a text value, one metadata record each.
 
 They are configuration entries of a kind whose names and values are free.
 """
@@ -17,24 +17,24 @@ _KEY = "match"
 
 
 def set_item(name: str, value: str) -> IncrementalAlterConfigs:
-    """The command that stores one item."""
+    """Return the command that stores one item."""
     return IncrementalAlterConfigs(_KIND, name, (ConfigChange(_KEY, 0, value),))
 
 
 def item_batch(name: str, *, offset: int, epoch: int) -> bytes:
-    """A batch of one item, as a leader of ``epoch`` would have written it."""
+    """Return a batch of one item, as a leader of ``epoch`` writes it."""
     value = encode_record(ConfigRecord(_KIND, name, _KEY, name))
     return encode_batch([value], base_offset=offset, epoch=epoch, timestamp=1000 + offset)
 
 
 def producer_batch(producer_id: int, producer_epoch: int, *, offset: int, epoch: int) -> bytes:
-    """A batch that gives out a producer id with an epoch, by a leader of ``epoch``."""
+    """Return a batch of a leader of ``epoch`` that allocates a producer id and epoch."""
     value = encode_record(InitProducerRecord(producer_id, producer_epoch))
     return encode_batch([value], base_offset=offset, epoch=epoch, timestamp=1000 + offset)
 
 
 def items_of(image: MetadataImage) -> list[str]:
-    """Every item of an image, by name."""
+    """Return the items of an image as text, by name."""
     found = []
     for kind, name in sorted(image.configs.resources):
         if kind == _KIND:
@@ -43,12 +43,12 @@ def items_of(image: MetadataImage) -> list[str]:
 
 
 def item_text(name: str, value: str) -> str:
-    """``name``, or ``name=value`` where they differ."""
+    """Return ``name``, or ``name=value`` where they differ."""
     return name if name == value else f"{name}={value}"
 
 
 def record_texts(data: bytes, header: BatchHeader) -> list[str]:
-    """What each record of a batch says."""
+    """Return each record of a batch as text."""
     text_of = _control_text if header.is_control else _data_text
     return [text_of(record) for record in iterate_records(data, header)]
 

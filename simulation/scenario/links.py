@@ -12,7 +12,7 @@ _LINK = re.compile(r"(\d+|\*)(->|--)(\d+|\*)")
 
 
 def links_of(world: World, args: Arguments) -> set[tuple[NodeId, NodeId]]:
-    """Every link that the plain words of a command name."""
+    """Return the links that the plain words of a command name."""
     found: set[tuple[NodeId, NodeId]] = set()
     for word in args.rest():
         match = _LINK.fullmatch(word)

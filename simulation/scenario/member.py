@@ -1,4 +1,4 @@
-"""One node of a scenario: a production ``Replica`` whose disk and clock are moved by hand."""
+"""One node of a scenario: a production ``Replica`` whose disk and clock the script controls."""
 
 from __future__ import annotations
 
@@ -36,46 +36,46 @@ from statemachine.records import METADATA_VERSION
 
 CLUSTER_ID = "c2NlbmFyaW8tY2x1c3Rlcg"
 SERVER = -1000
-"""Bootstrap servers that a script names: ``SERVER - n`` is the address of node n, if any."""
+"""Id of a bootstrap server that a script names: ``SERVER - n`` is the address of node n."""
 
 
 def key_of(node_id: NodeId, disk: int = 0) -> ReplicaKey:
-    """A node's identity: its directory id ends with the numbers of its disk and itself."""
+    """Return a replica key. Its directory id ends with the disk number and the node id."""
     return ReplicaKey(node_id, b"\1" + bytes(13) + bytes([disk, node_id]))
 
 
 def voter_of(node_id: NodeId, host: str = "") -> Voter:
-    """A node's entry of the voter set."""
+    """Return a node's entry in the voter set."""
     return Voter(key_of(node_id), (Endpoint("CONTROLLER", host or f"node{node_id}", 9093),))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all nodes of a scenario share."""
+    """The settings that all nodes of a scenario share."""
 
     quorum: QuorumConfig
     log: LogConfig
     snapshot: SnapshotConfig
     voters: tuple[NodeId, ...]
     relays: dict[NodeId, RelayPlan] = field(default_factory=dict)
-    """What each node is to others as a relay, and which relays it has."""
+    """Whether each node serves as a relay, and which relays it fetches from."""
     servers: dict[NodeId, tuple[NodeId, ...]] = field(default_factory=dict)
-    """Whose addresses a node was given as bootstrap servers, where not those of the voters."""
+    """The nodes whose addresses a node has as bootstrap servers, if not the voters'."""
     is_bootstrapped: bool = True
-    """Whether the voters' disks begin with their quorum bootstrapped
+    """Whether the initial disks of the voters belong to a bootstrapped quorum
     (``quorum.core.election.bootstrapping``)."""
     bootstrap_without: tuple[NodeId, ...] = ()
     metadata_versions: dict[NodeId, int] = field(default_factory=dict)
-    """Nodes of an older release: the highest metadata.version that each supports."""
+    """The highest metadata.version that each node of an older release supports."""
     lacks: dict[NodeId, tuple[int, ...]] = field(default_factory=dict)
-    """Nodes of an older release: the record types that each does not know, by API key."""
+    """The record types that each node of an older release lacks, by API key."""
     tombstones: int = 0
-    """Removed voters that the bootstrap checkpoint remembers."""
+    """Number of removed voters in the bootstrap checkpoint."""
 
 
 @dataclass(slots=True)
 class Hooks:
-    """What a member tells the world: ``(node, what)`` each."""
+    """Callbacks from a node to its world, each with the node id first."""
 
     on_sent: Callable[[NodeId, NodeId, Message], None]
     on_event: Callable[[NodeId, Event], None]
@@ -88,7 +88,7 @@ class Hooks:
 
 
 class Member(ReplicaNode):
-    """A node of a script, which tells the world what happens to it."""
+    """A node of a scenario; it reports to its world through ``Hooks``."""
 
     def __init__(
         self, node_id: NodeId, settings: Settings, hooks: Hooks, share: float, clock: HandClock
@@ -101,15 +101,15 @@ class Member(ReplicaNode):
         self.deadline_ms: int | None = None
         self.process_runs = 0
         self.host = ""
-        """Where it is reached; empty for the host it was formatted with."""
+        """Its host name; empty for the one it was formatted with."""
         self.disk = 0
-        """How often the disk was replaced by an empty one."""
+        """How often its disk was replaced by an empty one."""
         self.is_quarantined = False
-        """Whether its last life ended because its log was found wrong."""
+        """Whether its last process run ended because its log was quarantined."""
         self.diverged: list[LogDiverged] = []
 
     def format(self) -> None:
-        """Make the data directory; a voter's knows the initial voter set."""
+        """Format the data directory; a voter's contains the initial voter set."""
         is_first = self.node_id in self.settings.voters and not self.disk
         voters = tuple(voter_of(each) for each in self.settings.voters) if is_first else ()
         is_bootstrapped = bool(voters) and self.settings.is_bootstrapped
@@ -119,12 +119,12 @@ class Member(ReplicaNode):
             bury(self.fs, DIRECTORY, list(voters), self.settings.tombstones)
 
     def wipe(self) -> None:
-        """A new, empty disk in place of the old, formatted by the very same command."""
+        """Replace the disk by an empty one, formatted by the same command."""
         self.fs = MemoryFileSystem()
         self.settings = replace(self.settings, is_bootstrapped=False)
         self.format()
 
-    # What the replica asks of its environment.
+    # Ports of the replica.
 
     def submit(self, group: WriteGroup) -> None:
         """The replica's ``Writer``: nothing is written before ``persist``."""
@@ -158,7 +158,7 @@ class Member(ReplicaNode):
     def on_fault(self, message: str) -> None:
         self.hooks.on_fault(self.node_id, message)
 
-    # Life.
+    # Process start and end.
 
     def start(self) -> None:
         """Open the directory and take the first role.
@@ -207,7 +207,7 @@ class Member(ReplicaNode):
         )
 
     def crash(self, mode: CrashMode, rng: random.Random) -> None:
-        """Stop without a word; un-synced bytes become what ``mode`` says."""
+        """Stop without notifying any peer. ``mode`` decides what is left of unsynced bytes."""
         self.replica = self.stores = None
         self.groups.clear()
         self.deadline_ms = None
@@ -218,7 +218,7 @@ class Member(ReplicaNode):
             self.hooks.on_written(self.node_id, group)
 
     def tick(self) -> None:
-        """The deadline has come, or earlier."""
+        """Let the replica run its due timers; harmless before its deadline."""
         if self.replica is not None:
             self.deadline_ms = None
             self.replica.tick()

@@ -1,7 +1,7 @@
-"""What a command prints: lines gathered while it runs, each of one kind.
+"""Collect the output lines of one command.
 
-Within one step of a node its decisions come first, then what it sent, then answers to its
-clients, because that is the order in which a reader asks.
+Within one step of a node its decisions come first, then the messages it sent, then its answers to
+clients: a reader first wants to know why the node acted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """What a line is about; the order within one step of a node."""
+    """The kind of a line. The order of members is the order of lines within one step."""
 
     DISK = 0
     EVENT = 1
@@ -41,21 +41,21 @@ class Outlet:
         self._kinds = _LEVELS[level]
 
     def announce(self, kind: Kind, line: str) -> None:
-        """Add a line, if its kind is wanted."""
+        """Add a line unless its kind is silenced."""
         if kind in self._kinds:
             self._step.append((kind, line))
 
     def print_lines(self, lines: list[str]) -> None:
-        """Add lines that no setting silences."""
+        """Add lines regardless of ``silence``."""
         self._lines += lines
 
     def end_step(self) -> None:
-        """A node's step is over: its lines are put in order."""
+        """End a node's step: sort its lines by kind."""
         self._lines += [line for _, line in sorted(self._step, key=lambda entry: entry[0])]
         self._step.clear()
 
     def take(self) -> list[str]:
-        """Everything said since the last call; ``ok`` if that is nothing."""
+        """Return the lines since the last call; ``ok`` if there are none."""
         self.end_step()
         taken, self._lines = self._lines, []
         return taken or ["ok"]

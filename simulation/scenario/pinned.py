@@ -1,4 +1,4 @@
-"""Chance that a script can rely on."""
+"""Random numbers that a script can predict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class PinnedRandom(random.Random):
-    """Every timer's random part is the same share of its range; ids stay random but seeded.
+    """Draws the same share of every timer's random range; ids are random but seeded.
 
     With share 1/4 an election timer drawn from [E, 2E) is always 1.25 E.
     """

@@ -1,4 +1,4 @@
-"""Every command by name. A command is a module whose docstring holds its example."""
+"""All commands by name. The docstring of a command's module is its help text."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from simulation.scenario.commands import (
     duplicate,
     elect,
     forge,
-    freeze,
     hang,
     heal,
     hold,
     kill,
     load,
     lose,
+    pause,
     persist,
     producer,
     propose,
@@ -80,7 +80,7 @@ _MODULES: tuple[ModuleType, ...] = (
     scrub,
     lose,
     forge,
-    freeze,
+    pause,
     wall,
     wipe,
     backup,
@@ -110,7 +110,7 @@ def run_command(world: World, args: Arguments) -> None:
 
 
 def descriptions() -> list[str]:
-    """What every command does, in the order in which a script tends to need them."""
+    """Return the help text of all commands, in the order in which scripts usually need them."""
     lines = []
     for module in _MODULES:
         first, *rest = [line for line in (module.__doc__ or "").strip().split("\n") if line]

@@ -1,4 +1,4 @@
-"""Messages and disk writes as lines: fixed order, nothing that changes from run to run."""
+"""Messages and disk writes as lines. Equal runs give equal lines."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ _NAMES: dict[type, str] = {
 
 
 def type_name(message: Message) -> str:
-    """What scripts call a message; a pre-vote is a type of its own."""
+    """Return the name of a message in scripts; a pre-vote has its own name."""
     if isinstance(message, VoteRequest):
         return "PreVote" if message.pre_vote else "Vote"
     return _NAMES[type(message)]
 
 
 def message_line(message: Message) -> str:
-    """One message without sender and receiver."""
+    """Return a message as text, without sender and receiver."""
     return f"{type_name(message)} {_fields(message)}"
 
 
@@ -89,7 +89,7 @@ def _fields(message: Message) -> str:  # noqa: C901, PLR0912 - one arm for each 
         case EndQuorumEpochRequest():
             names = ",".join(str(key.id) for key in message.preferred_successors)
             return f"epoch={message.epoch} successors=({names})" + (
-                " stand=now" if message.campaign_now else ""
+                " campaign=now" if message.campaign_now else ""
             )
         case BootstrapRequest():
             return f"epoch={message.epoch} {_voter_list(message.voter_list)}"
@@ -189,7 +189,7 @@ def _node(node_id: int) -> str:
 
 
 def election_text(state: ElectionState) -> str:
-    """What ``quorum-state`` says."""
+    """Return the contents of ``quorum-state`` as text."""
     voted = "none" if state.voted is None else str(state.voted.id)
     floor = "" if state.vote_floor is None else f" vote_floor={state.vote_floor}"
     bootstrap_state = (
@@ -207,7 +207,7 @@ def _bootstrap_state(bootstrap_state: BootstrapState) -> str:
 
 
 def effect_text(effect: Effect) -> str:
-    """What the disk was told to do."""
+    """Return one disk operation as text."""
     match effect:
         case SaveElectionState(state=state):
             return f"election {election_text(state)}"
@@ -223,7 +223,7 @@ def effect_text(effect: Effect) -> str:
         case WriteChunk():
             return f"write {effect.snapshot_id} at {effect.position} bytes={len(effect.chunk)}"
         case SealDownload():
-            return f"freeze {effect.snapshot_id}"
+            return f"seal {effect.snapshot_id}"
         case AbandonDownload():
             return f"abandon {effect.snapshot_id}"
         case ReplaceLogWith():

@@ -1,4 +1,4 @@
-"""What a node decided and why, as one line per event of the core."""
+"""Events of the core as lines: what a node decided and why."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from quorum.types import NodeId
 
 
 def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each kind
-    """One event without the node it happened on."""
+    """Return one event as text, without its node."""
     match event:
         case RoleChanged():
             leader = f" leader={event.leader_id}" if event.leader_id >= 0 else ""

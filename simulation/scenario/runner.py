@@ -1,4 +1,4 @@
-"""Runs a scenario: every command, its output, and the standing invariants after each."""
+"""Run a scenario, compare its output, and check the invariants after each command."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from simulation.scenario.world import World
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A block whose output is not what its file says."""
+    """A block whose output differs from its file."""
 
     block: Block
     seen: list[str]
 
     def text(self, path: Path) -> str:
-        """The command and the lines that differ."""
+        """Return the command and the lines that differ."""
         lines = difflib.unified_diff(
             self.block.output, self.seen, "expected", "seen", lineterm="", n=2
         )
@@ -30,9 +30,9 @@ class Difference:
 def run_scenario(
     scenario: Scenario, coverage: Coverage | None = None
 ) -> tuple[Scenario, list[Difference]]:
-    """Run every block; returns the file as it would be now, and what differs.
+    """Run every block; return the scenario with the output seen, and the differences.
 
-    What the nodes did is counted in ``coverage``.
+    ``coverage`` counts what the nodes did.
 
     Raises:
         ScenarioError: A command cannot be carried out; names file and line.
@@ -59,10 +59,10 @@ def run_scenario(
 def run_file(
     path: Path, *, rewrite: bool = False, coverage: Coverage | None = None
 ) -> list[Difference]:
-    """Run a scenario file; with ``rewrite`` its outputs become what was seen.
+    """Run a scenario file; with ``rewrite`` replace its outputs by what was seen.
 
     Raises:
-        ScenarioError: It cannot be read or rewritten, or is no scenario.
+        ScenarioError: The file cannot be read or rewritten, or is not a scenario.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Links on which messages take their time."""
+"""Links that delay messages."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from simulation.scenario.envelopes import Envelope
 
 @dataclass(slots=True)
 class SlowLinks:
-    """Carries messages for a while; ``advance`` alone lets that time pass."""
+    """Delays messages on slow links. Only ``advance`` lets that time pass."""
 
     latency_ms: dict[tuple[NodeId, NodeId], int] = field(default_factory=dict)
     _under_way: list[tuple[int, Envelope]] = field(default_factory=list)
-    """With the passed time at which each arrives."""
+    """Messages in flight, each with its arrival time in ms of advanced time."""
     _passed_ms: int = 0
 
     @property
     def waits_ms(self) -> list[int]:
-        """How long each message still takes."""
+        """Remaining time of each message in ms."""
         return [due_ms - self._passed_ms for due_ms, _ in self._under_way]
 
     def takes(self, envelope: Envelope) -> bool:
-        """Take a message whose link is slow; False for any other."""
+        """Take a message if its link is slow; return whether it did."""
         latency_ms = self.latency_ms.get((envelope.sender, envelope.to))
         if latency_ms is None:
             return False
@@ -31,17 +31,17 @@ class SlowLinks:
         return True
 
     def advance(self, ms: int) -> list[Envelope]:
-        """Let time pass; returns what has arrived, in the order of its arrival."""
+        """Let time pass; return the messages that arrived, in order of arrival."""
         self._passed_ms += ms
         return self._arrived(self._passed_ms)
 
     def heal(self) -> list[Envelope]:
-        """Make every link quick again; returns all that was under way, soonest first."""
+        """End all delays; return the messages in flight, the soonest first."""
         self.latency_ms.clear()
         return self._arrived(max((due_ms for due_ms, _ in self._under_way), default=0))
 
     def forget(self, node_id: NodeId) -> None:
-        """Lose what travels from or to a node that died."""
+        """Drop the messages from and to a node that died."""
         self._under_way = [
             (due_ms, each)
             for due_ms, each in self._under_way

@@ -1,4 +1,4 @@
-"""A quorum that remembers many removed voters, without the years it takes to remove them."""
+"""Bootstrap checkpoints with many removed voters, which would take long to remove one by one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from statemachine.codec import encode_record
 from statemachine.records import FeatureLevelRecord
 
 _FIRST_ID = 1000
-"""Of the removed; scripts number their nodes below."""
+"""First id of a removed voter; scripts use smaller node ids."""
 
 
 def bury(fs: FileSystem, directory: Path, voters: Sequence[Voter], count: int) -> None:
-    """Put a bootstrap checkpoint in place that names ``count`` removed voters."""
+    """Write a bootstrap checkpoint that names ``count`` removed voters."""
     write_checkpoint(
         fs,
         directory,

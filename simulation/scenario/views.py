@@ -19,7 +19,7 @@ _READ_BYTES = 1 << 30
 
 
 def roles(member: Member) -> list[str]:
-    """What the node takes itself for, and how far its log goes."""
+    """Role, epoch and log end of the node."""
     if member.replica is None:
         return [f"{member.node_id} down"]
     node = member.replica.node
@@ -32,7 +32,7 @@ def roles(member: Member) -> list[str]:
 
 
 def log(member: Member) -> list[str]:
-    """The log as the node sees it, written or not; one line per epoch."""
+    """The node's log, unwritten records included; one line per epoch."""
     if member.replica is None:
         return [f"{member.node_id} down"]
     node, driver = member.replica.node, member.replica.driver
@@ -64,7 +64,7 @@ def _some(texts: list[str]) -> str:
 
 
 def replicas(member: Member) -> list[str]:
-    """What a leader knows of the others."""
+    """The leader's view of the other replicas' progress."""
     if member.replica is None or not member.replica.node.is_leader:
         return [f"{member.node_id} does not lead"]
     node = member.replica.node
@@ -84,7 +84,7 @@ def replicas(member: Member) -> list[str]:
 
 
 def relay(member: Member) -> list[str]:
-    """Whom the node fetches from, and who fetches from it."""
+    """The node's upstream path, and the replicas that fetch from it."""
     if member.replica is None:
         return [f"{member.node_id} down"]
     tree = member.replica.node.tree()
@@ -97,7 +97,7 @@ def relay(member: Member) -> list[str]:
 
 
 def versions(member: Member) -> list[str]:
-    """What a leader knows of the releases of its voters: the levels of metadata.version."""
+    """The levels of metadata.version that each voter supports, as the leader knows them."""
     if member.replica is None:
         return [f"{member.node_id} down"]
     views = [view for view in member.replica.node.replicas() if view.is_voter]
@@ -113,7 +113,7 @@ def versions(member: Member) -> list[str]:
 
 
 def voters(member: Member) -> list[str]:
-    """The voter set in force, whom it remembers as removed, and a change under way."""
+    """The voter set in force, removed voters, and a pending change."""
     if member.replica is None:
         return [f"{member.node_id} down"]
     node = member.replica.node
@@ -133,7 +133,7 @@ def _key_text(key: ReplicaKey) -> str:
 
 
 def image(member: Member) -> list[str]:
-    """What the state machine has applied."""
+    """The applied image."""
     if member.replica is None:
         return [f"{member.node_id} down"]
     seen = member.replica.controller.image
@@ -165,12 +165,12 @@ def snapshots(member: Member) -> list[str]:
 
 
 def election(member: Member) -> list[str]:
-    """What ``quorum-state`` says on disk."""
+    """The contents of ``quorum-state`` on disk."""
     return [f"{member.node_id} {election_text(ElectionFile(member.fs, DIRECTORY).load())}"]
 
 
 def divergence(member: Member) -> list[str]:
-    """Round trips that cut the log since this was last asked."""
+    """Truncations by diverging answers since the last time this was shown."""
     cuts = ", ".join(str(each.end_offset) for each in member.diverged)
     count = len(member.diverged)
     member.diverged.clear()
@@ -178,7 +178,7 @@ def divergence(member: Member) -> list[str]:
 
 
 def chain(member: Member) -> list[str]:
-    """What comparing digests has shown in this life."""
+    """Results of digest comparisons in this process run."""
     if member.replica is None:
         return [f"{member.node_id} down"]
     seen = member.replica.node.chain
@@ -211,7 +211,7 @@ VIEWS: dict[str, View] = {
 
 
 def boot_lines(member: Member) -> list[str]:
-    """What opening the directory found and did."""
+    """Return what opening the directory found and repaired."""
     if member.stores is None or member.replica is None:
         return []
     report, node_id = member.stores.report, member.node_id

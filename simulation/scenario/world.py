@@ -1,7 +1,7 @@
-"""The cluster of one scenario: nodes, the messages between them, and the one who moves them.
+"""The cluster of one scenario: its nodes, the messages between them, and the steps of commands.
 
 Nothing moves unless a command says so: messages wait in a queue, disks wait for ``persist``,
-clocks stand still. After every command the standing invariants are checked.
+clocks stand still. The standing invariants are checked after every step.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ from simulation.scenario.slow_links import SlowLinks
 _BEGINNING_MS = 1_000_000
 _ROUNDS_MAX = 2_000
 _INJECTED_FROM = 1 << 50
-"""Request ids from here on are of requests that a script made up."""
+"""Requests that a script forges have ids from here on."""
 
 
 @dataclass(slots=True)
 class World:
-    """Everything a command may touch."""
+    """The state that commands act on."""
 
     outlet: Outlet = field(default_factory=Outlet)
     members: dict[NodeId, Member] = field(default_factory=dict)
     queue: list[Envelope] = field(default_factory=list)
     held: list[Envelope] = field(default_factory=list)
-    """What waits on a held link until it is healed."""
+    """Messages on held links, until ``heal``."""
     cut: set[tuple[NodeId, NodeId]] = field(default_factory=set)
     cut_requests: set[tuple[NodeId, NodeId]] = field(default_factory=set)
-    """Links that lose requests alone: what is asked never arrives, answers still do."""
+    """Links that lose requests but deliver responses."""
     hold: set[tuple[NodeId, NodeId]] = field(default_factory=set)
     slow: SlowLinks = field(default_factory=SlowLinks)
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     injected: int = _INJECTED_FROM
     run_observer: RunObserver = field(default_factory=watch)
-    """Sees every step of every node and raises when a standing invariant does not hold."""
+    """Checks the standing invariants at every step of every node; raises ``Violation``."""
     hung: set[NodeId] = field(default_factory=set)
-    """Nodes whose disk writes nothing by itself, only when ``persist`` says so."""
+    """Nodes whose disk writes only at ``persist``."""
     damaged: set[NodeId] = field(default_factory=set)
-    """Nodes whose disk a command has damaged since their last start."""
+    """Nodes whose disk a command damaged since their last start."""
     outcomes: list[Callable[[], None]] = field(default_factory=list)
-    """What clients heard in this step, for the witness once it has seen the step."""
+    """Client outcomes of this step; ``run_observer`` gets them after it has seen the step."""
     coverage: Coverage = field(default_factory=Coverage)
     actions: int = 0
-    """Events and messages of all nodes so far."""
+    """Number of events and messages of all nodes so far."""
 
-    # Making nodes.
+    # Creation of nodes.
 
     def create(
         self,
@@ -76,7 +76,7 @@ class World:
         shares: Sequence[int],
         down: Sequence[NodeId] = (),
     ) -> None:
-        """Fresh nodes, running but for ``down``; ``shares`` are percents of the random ranges."""
+        """Create the nodes and start all but ``down``; ``shares`` are percents of random ranges."""
         if self.members:
             raise ScenarioError("cluster: there is one already")
         for index, node_id in enumerate((*settings.voters, *observers)):
@@ -86,7 +86,7 @@ class World:
             self.start(node_id)
 
     def add(self, node_id: NodeId, settings: Settings, share: float) -> Member:
-        """A formatted node that does not run yet, in place of one of that number."""
+        """Format a node without starting it; it replaces an earlier one with the same id."""
         hooks = Hooks(
             self._sent,
             self._event,
@@ -103,26 +103,26 @@ class World:
         return member
 
     def member(self, node_id: NodeId) -> Member:
-        """A node by number."""
+        """Return a node by id."""
         if node_id not in self.members:
             raise ScenarioError(f"there is no node {node_id}")
         return self.members[node_id]
 
     def running(self, node_id: NodeId) -> Member:
-        """A node that is up."""
+        """Return a running node."""
         member = self.member(node_id)
         if member.replica is None:
             raise ScenarioError(f"node {node_id} is down")
         return member
 
     def up(self) -> list[NodeId]:
-        """Every node that runs, ascending."""
+        """Return the ids of the running nodes, ascending."""
         return [each for each in sorted(self.members) if self.members[each].replica is not None]
 
     # Steps of one node.
 
     def step(self, node_id: NodeId, call: Callable[[], None]) -> None:
-        """Let a node do something; if its disk fails, it stops."""
+        """Run one step of a node; a node whose disk fails stops."""
         try:
             call()
         except (QuorateError, PowerLost) as error:
@@ -140,13 +140,13 @@ class World:
         if member.replica is not None:
             raise ScenarioError(f"node {node_id} is running")
         if node_id in self.damaged:
-            # What a faulty disk loses is outside the promise that durable data is found again.
+            # The promise that durable data is found again does not cover a faulty disk.
             self.damaged.remove(node_id)
             self.run_observer.nodes.pop(node_id, None)
         self.step(node_id, member.start)
 
     def stop(self, node_id: NodeId, why: str) -> None:
-        """A node gave up by itself."""
+        """Note that a node stopped by itself."""
         self.announce(Kind.EVENT, f"{node_id}: stopped: {why}")
         if self.members[node_id].is_quarantined:
             self.damaged.add(node_id)
@@ -159,7 +159,7 @@ class World:
             self.run_observer.stopped(node_id)
 
     def crash(self, node_id: NodeId, mode: CrashMode) -> None:
-        """End a node's process without a word; its messages on the way are lost with it."""
+        """End a node's process; its messages in flight are lost with it."""
         self._gone(node_id)
         self.member(node_id).crash(mode, self.rng)
         gone = [each for each in self.queue if node_id in (each.sender, each.to)]
@@ -168,20 +168,20 @@ class World:
         self.slow.forget(node_id)
 
     def refuse(self, node_id: NodeId, peer: NodeId) -> None:
-        """Tell a node that an immediate reconnect to ``peer`` was refused."""
+        """Report to a node that an immediate reconnect to ``peer`` was refused."""
         replica = self.running(node_id).replica
         if replica is not None:
             self.step(node_id, lambda: replica.on_local_event(ConnectionRefused(peer)))
 
     def unanswered(self, envelope: Envelope) -> None:
-        """Tell the sender of a request that there will be no answer."""
+        """Report to the sender of a request that there will be no answer."""
         failed = RequestFailed(envelope.to, envelope.message.request_id)
         replica = self.running(envelope.sender).replica
         if replica is not None:
             self.step(envelope.sender, lambda: replica.on_local_event(failed))
 
     def tick(self, node_id: NodeId, ms: int) -> None:
-        """Move one clock, waking the node at every deadline on the way."""
+        """Move one clock; wake the node at each of its deadlines."""
         member = self.running(node_id)
         end_ms = member.clock.time_ms + ms
         for _ in range(_ROUNDS_MAX):
@@ -192,17 +192,17 @@ class World:
             member.clock.time_ms = max(member.clock.time_ms, deadline_ms)
             self._wake(node_id, member)
             if late_ms and member.deadline_ms is not None and member.deadline_ms <= deadline_ms:
-                break  # what is due waits for something else than time
+                break  # a due timer waits for something other than time
         member.clock.time_ms = end_ms
 
-    def freeze(self, node_id: NodeId, ms: int) -> None:
-        """Move one clock while the node does not run; then wake it, late."""
+    def pause(self, node_id: NodeId, ms: int) -> None:
+        """Pause the process: move its clock, then wake the node once, late."""
         member = self.running(node_id)
         member.clock.time_ms += ms
         self._wake(node_id, member)
 
     def _wake(self, node_id: NodeId, member: Member) -> None:
-        """A deadline has come. Whatever is done then, some timer has to be the reason."""
+        """Wake a node at its deadline; count a wake in which it acts although no timer fired."""
         replica = member.replica
         if replica is None:
             return
@@ -212,7 +212,7 @@ class World:
             self.coverage.wakes[f"{replica.node.role_name} {node_id}"] += 1
 
     def write(self, node_id: NodeId, count: int | None = None) -> bool:
-        """Let a disk catch up, at most ``count`` groups; whether there was anything."""
+        """Let a disk complete at most ``count`` groups; return whether it had any."""
         member = self.member(node_id)
         had_any = bool(member.groups)
         left = count
@@ -225,7 +225,7 @@ class World:
     # Messages.
 
     def deliver(self, wanted: Filter, count: int | None = None, *, damaged: bool = False) -> int:
-        """Deliver what is queued now, in order; how many messages moved."""
+        """Deliver the messages queued now, in order; return their number."""
         chosen = [each for each in self.queue if wanted.matches(each)][:count]
         for envelope in chosen:
             self.queue.remove(envelope)
@@ -235,7 +235,7 @@ class World:
         return len(chosen)
 
     def pass_on(self, envelope: Envelope) -> None:
-        """Give a message to its receiver, if that one can hear it."""
+        """Deliver a message, or lose it if the link is cut or the receiver down."""
         sender, to, message = envelope.sender, envelope.to, envelope.message
         replica = self.members[to].replica if to in self.members else None
         if replica is None or (sender, to) in self.cut:
@@ -247,7 +247,7 @@ class World:
     def receive(
         self, sender: NodeId, to: NodeId, message: Message, *, is_proven: bool = True
     ) -> None:
-        """Let a running node take a message, whether it was on its way or not."""
+        """Deliver a message to a running node, even one that was never queued."""
         member = self.running(to)
         replica, plan = member.replica, member.settings.relays.get(to, NO_RELAYS)
         if replica is None:
@@ -259,7 +259,7 @@ class World:
         self.step(to, lambda: replica.receive(sender, received))
 
     def settle(self, nodes: Iterable[NodeId], disks: Iterable[NodeId]) -> None:
-        """Deliver between ``nodes`` and let ``disks`` write until nothing moves."""
+        """Deliver messages between ``nodes`` and let ``disks`` write until nothing moves."""
         among, writing = set(nodes), sorted(set(disks) - self.hung)
         for _ in range(_ROUNDS_MAX):
             moved = [each for each in writing if self.write(each)]
@@ -273,7 +273,7 @@ class World:
         raise ScenarioError(f"not quiet after {_ROUNDS_MAX} rounds")
 
     def advance(self, ms: int) -> None:
-        """Let time pass everywhere while messages and disks move at once."""
+        """Let time pass on all nodes; messages and disk writes complete at once."""
         everyone = tuple(sorted(self.members))
         left = ms
         while True:
@@ -297,14 +297,14 @@ class World:
                 return
 
     def heal(self) -> None:
-        """Every link works again; what was held or slow is on its way."""
+        """Repair every link; queue the messages that were held or delayed."""
         self.cut.clear()
         self.cut_requests.clear()
         self.hold.clear()
         self.queue += [*self.held, *self.slow.heal()]
         self.held.clear()
 
-    # What nodes tell.
+    # Reports of the nodes.
 
     def announce(self, kind: Kind, line: str) -> None:
         """Add a line to the command's output."""
@@ -354,7 +354,7 @@ class World:
 
 
 def _damaged(message: Message) -> Message:
-    """The message with one bit of its payload turned, as a faulty network would."""
+    """Return the message with one bit of its payload flipped."""
     if not isinstance(message, FetchSnapshotResponse) or not message.chunk:
         raise ScenarioError(f"a {type_name(message)} has no chunk to damage")
     chunk = bytearray(message.chunk)

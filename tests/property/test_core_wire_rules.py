@@ -24,7 +24,7 @@ from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.node.routing import HANDLERS, PROOF_HANDLERS
 from quorum.errors import ErrorCode
-from simulation.explore.freeze import fingerprint
+from simulation.explore.fingerprint import fingerprint
 from simulation.harness.arrival import arrived, received
 from tests.support.core_cluster import CLUSTER
 from tests.support.core_situations import SITUATIONS, intact_messages

@@ -18,7 +18,7 @@ from quorum.core.replication import fetch_serving
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
-from simulation.explore.freeze import fingerprint
+from simulation.explore.fingerprint import fingerprint
 from simulation.explore.model import LATE_ALL, Model
 from simulation.explore.models import MODELS
 from simulation.explore.report_lines import report_lines

@@ -31,7 +31,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.simulation import cases_of_downloads, cases_of_images, cases_of_offices, cases_of_relays
+from tests.simulation import cases_of_downloads, cases_of_images, cases_of_leaders, cases_of_relays
 from tests.support.cardboard_cluster import Stage, batch_of, key_of
 
 
@@ -338,7 +338,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (wrong_digest, "hash-chain"),
     *cases_of_downloads.CASES,
     *cases_of_images.CASES,
-    *cases_of_offices.CASES,
+    *cases_of_leaders.CASES,
     *cases_of_relays.CASES,
 )
 
@@ -393,7 +393,7 @@ def test_a_corrupt_checkpoint_is_not_compared() -> None:
         two_checkpoints(Stage())
 
 
-@pytest.mark.parametrize("play", cases_of_offices.INTACT)
+@pytest.mark.parametrize("play", cases_of_leaders.INTACT)
 def test_an_old_fetch_may_be_answered_late(play: Callable[[Stage], None]) -> None:
     stage = Stage()
     play(stage)

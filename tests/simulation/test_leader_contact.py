@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulation.invariants.violation import Violation
-from tests.simulation.cases_of_offices import LONG_MS, leads_silent
+from tests.simulation.cases_of_leaders import LONG_MS, leads_silent
 from tests.support.cardboard_cluster import Stage
 
 

@@ -3,15 +3,14 @@ answer 1->3 Fetch epoch=2 leader=1 hw=9 [start=0] [diverging=5/1] [at=host] [por
 answer 1->2 ReadPosition epoch=1 leader=1 read=7
 answer 1->2 BeginQuorumEpoch epoch=1 leader=1                    (or EndQuorumEpoch)
 
-Answer the first queued request of that kind from node 1 to node 2 in node 2's name, with what the
-script makes up; the request itself is lost. What is not given: no error, the epoch of the request,
-no leader.
+Forge the response to the first queued request of that kind. In ``answer 2->1`` the request is from
+node 1 to node 2 and is lost. Defaults: no error, the epoch of the request, no leader.
 """
 
 from __future__ import annotations
 
 from quorum.core.messages.message_types import Request
-from simulation.scenario.forged_answers import made_up_answer
+from simulation.scenario.forged_answers import forged_answer
 from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.outlet import Kind
 from simulation.scenario.render import message_line, type_name
@@ -29,9 +28,9 @@ def run(world: World, args: Arguments) -> None:
         is_meant = (envelope.sender, envelope.to, type_name(asked)) == (to, sender, kind)
         if is_meant and isinstance(asked, Request):
             world.queue.remove(envelope)
-            response = made_up_answer(kind, asked.request_id, asked.epoch, args)
+            response = forged_answer(kind, asked.request_id, asked.epoch, args)
             args.finish()
-            world.announce(Kind.MESSAGE, f"{sender}->{to} made up {message_line(response)}")
+            world.announce(Kind.MESSAGE, f"{sender}->{to} forged {message_line(response)}")
             world.receive(sender, to, response)
             return
     raise ScenarioError(f"answer: no {kind} of {to} to {sender} is on its way")

@@ -1,8 +1,7 @@
 """backup N [file=.log] [restore=1]
 
-Keep a copy of node N's disk, or with ``restore=1`` put that copy back: a disk that goes back in
-time. With ``file`` only the file whose name ends so goes back; of several the last by name. The
-node must be down.
+Copy node N's disk; ``restore=1`` puts the copy back, as a restored backup does. With ``file`` only
+the file whose name ends so is restored; of several, the last by name. The node must be down.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """checkpoint N
 
-Write a checkpoint of node N's image as it is, due or not.
+Write a checkpoint of node N's image now, whether or not one is due.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """corrupt N file=.log [at=100]
 
-Turn one bit of the file of node N whose name ends so: byte ``at``, or the middle one. Of
-several the last by name is meant.
+Flip one bit of node N's file whose name ends so: in byte ``at``, or the middle one. Of several
+files, the last by name is meant.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """crash N [lose=nothing|unflushed|torn] [at=0]
 
-End node N's process without a word. Groups that its disk was not handed are lost. With
-``lose`` the machine fails in the middle of the next write: after ``at`` more calls that change
-something, and what was not synced is gone (``unflushed``) or there in part (``torn``).
+End node N's process. Write groups that are still queued are lost. With ``lose`` the machine fails
+in the middle of the next write, after ``at`` more calls that change something; bytes that were not
+synced are lost (``unflushed``) or partly written (``torn``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """cut [only=requests] 1->3 2--* ...
 
-Lose everything on these links, also what is on its way, until ``heal``. With ``only=requests``
-answers still arrive.
+Lose all messages on these links until ``heal``, those in flight included. With ``only=requests``
+responses still arrive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """deliver [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [damaged=chunk]
 
-Deliver what is queued now and matches, in order; what is sent in answer stays queued. With
-``damaged=chunk`` one bit of the carried slice of a checkpoint is turned on the way.
+Deliver the queued messages that match, in order; messages sent in response stay queued. With
+``damaged=chunk`` one bit of the checkpoint chunk in the message is flipped.
 """
 
 from __future__ import annotations

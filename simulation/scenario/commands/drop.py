@@ -1,7 +1,7 @@
-"""drop [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [told=yes]
+"""drop [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [notify=yes]
 
-Lose what is queued now and matches. With ``told=yes`` those who asked learn at once that no answer
-will come, as when a connection breaks.
+Lose the queued messages that match. With ``notify=yes`` the sender of a request is notified at
+once that no response will come, as when a connection breaks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulation.scenario.world import World
 def run(world: World, args: Arguments) -> None:
     wanted = filter_of(args)
     count = args.number("count", 0)
-    is_advertised = args.text("told") == "yes"
+    is_notified = args.text("notify") == "yes"
     args.finish()
     chosen = [each for each in world.queue if wanted.matches(each)][: count or None]
     if not chosen:
@@ -29,5 +29,5 @@ def run(world: World, args: Arguments) -> None:
             f"{envelope.sender}->{envelope.to} lost {message_line(envelope.message)}",
         )
         world.outlet.end_step()
-        if is_advertised and isinstance(envelope.message, Request):
+        if is_notified and isinstance(envelope.message, Request):
             world.unanswered(envelope)

@@ -1,6 +1,6 @@
 """duplicate [to=2] [from=1] [type=Fetch] [only=requests] [count=1]
 
-Put a second copy of what is queued now and matches behind everything else that is on its way.
+Queue a second copy of the messages that match, behind all others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """elect N [among=(1,2)]
 
-Let N's clock run to its deadlines until it leads, everything between the nodes named (all of
-them by default) moving at once; other clocks stand still.
+Move N's clock from deadline to deadline until N leads. Messages between the nodes named (default:
+all) and their disk writes complete at once; other clocks stand still.
 """
 
 from __future__ import annotations

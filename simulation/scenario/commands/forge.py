@@ -1,8 +1,8 @@
 """forge N offset=5
 
-While node N is down, give the batch that holds this offset other bytes with right checksums,
-and let everything stored beside the log agree: a history of its own that no check of one disk
-can find. The records stay what they are, so images do not differ.
+While node N is down, rewrite the batch with this offset to other bytes with correct checksums, and
+update everything stored beside the log to match. No check of this disk alone can find the different
+history. The records keep their contents, so images do not differ.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """hang N [until=now]
 
-Node N's disk takes what it is given and completes nothing; with ``until=now`` it goes on.
+Let node N's disk accept writes but complete none; ``until=now`` ends that.
 """
 
 from __future__ import annotations

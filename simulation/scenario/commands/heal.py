@@ -1,6 +1,6 @@
 """heal
 
-Repair every link; what was held is on its way again.
+Repair every link; messages that were held are queued again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """hold 1->3 2--* ...
 
-Delay everything sent on these links from now on until ``heal``.
+Delay all messages sent on these links from now until ``heal``.
 """
 
 from __future__ import annotations

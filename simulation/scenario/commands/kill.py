@@ -1,7 +1,7 @@
 """kill N [noticed=(2,3)]
 
-End node N's process; its machine lives, so connections to it are refused from now on. The
-nodes in ``noticed`` (by default all that are not cut off from it) learn that at once.
+End node N's process. Its machine stays up, so connections to it are refused from now on. The nodes
+in ``noticed`` (default: all that are not cut off from it) are notified of that at once.
 """
 
 from __future__ import annotations

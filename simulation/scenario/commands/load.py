@@ -1,9 +1,9 @@
 """load N 1:a 1*10 3:b [epoch=4] [voted=2] [leader=3] [hw=5] [producer=7/32766]
 
-Give node N a new disk whose log holds these records (epoch:item, or epoch*count for items
-named after epoch and offset) and start it anew. With ``producer`` the last record gives out that
-producer id with that epoch instead. ``epoch``, ``voted`` and ``leader`` go into
-quorum-state; without them the epoch is that of the last record.
+Give node N a new disk whose log has these records (epoch:item, or epoch*count for items named
+after epoch and offset) and start the node. With ``producer`` the last record allocates that
+producer id with that producer epoch instead. ``epoch``, ``voted`` and ``leader`` go into
+quorum-state; the default epoch is that of the last record.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run(world: World, args: Arguments) -> None:
 
 
 def _lay_down(run_observer: RunObserver, past: LogMirror, data: bytes) -> None:
-    """Let the invariants know of a batch that no leader of this run has written."""
+    """Register a batch with the invariants that no leader of this run has written."""
     for batch in run_observer.split(data):
         past.append(batch)
         key = (batch.end_offset, batch.epoch)

@@ -1,7 +1,7 @@
 """lose N file=.checkpoint
 
-Remove the file of node N whose name ends so, running or not, as somebody with a shell might. Of
-several the last by name is meant.
+Remove node N's file whose name ends so, as an operator with a shell could; the node may be running.
+Of several files, the last by name is meant.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """persist N [upto=1]
 
-Let node N's disk carry out what it was handed, at most the first ``upto`` groups.
+Let node N's disk complete its queued write groups, at most the first ``upto``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """producer N [id=7 epoch=32766]
 
-Ask node N's controller for a producer identity, or for the next one of a writer that has this
-producer id and epoch. The answer is printed when it comes, as id/epoch.
+Ask node N's controller for a new producer id, or for the next epoch of the given producer id and
+epoch. The answer is printed when it comes, as id/epoch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """propose 1 a b=2 c*40
 
-Ask node 1's controller to store each item, as commands of one turn: ``a`` with its own name
-as value, ``b`` with value 2, and c0 to c39. Answers are printed when they come.
+Submit one command per item to node 1's controller, all at once. In the example: ``a`` with its own
+name as value, ``b`` with value 2, and c0 to c39. Answers are printed when they come.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """read N
 
-Ask node N's controller for a linearizable read position. The outcome is printed when it comes.
+Ask node N's controller for a linearizable read position. The answer is printed when it comes.
 """
 
 from __future__ import annotations

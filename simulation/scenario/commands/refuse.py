@@ -1,6 +1,6 @@
 """refuse 2->1
 
-Tell node 2 that an immediate reconnect to node 1 was refused, whether or not 1 is alive.
+Report to node 2 that an immediate reconnect to node 1 was refused, whether or not 1 is running.
 """
 
 from __future__ import annotations

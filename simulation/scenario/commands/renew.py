@@ -1,7 +1,7 @@
 """renew N
 
-Give node N, which is down, an empty disk: formatted with a directory id of its own and without
-initial voters, as a replacement is.
+Replace the disk of node N, which is down. The new disk is formatted as an operator formats a
+replacement: with a new directory id and without initial voters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """resign N [shutdown=yes]
 
-Let leader N give up its epoch; with ``shutdown`` it does not stand again either.
+Let leader N resign; with ``shutdown`` it does not campaign again either.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """restart N [at=host] [metadata_version=20] [lacks=(4,15)]
 
-Open node N's directory again and let it take its first role; with ``at`` it is reached at another
-host from now on, with ``metadata_version`` it is of a release that supports so much, with
-``lacks`` of one that does not know these record types, by API key; ``lacks=()`` knows all.
+Start node N again. ``at``: its host from now on. ``metadata_version``: the highest that its release
+supports. ``lacks``: record types that its release does not know, by API key; ``lacks=()``: none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """scrub N
 
-Node N reads and proves all its files, as it does in the background, and acts on what it finds.
+Let node N read and verify all its files, as it does in the background, and act on the findings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """settle [1 2 ...] [disks=(1,2)]
 
-Repeat deliver and persist between these nodes (all by default) until nothing moves. Only the
-disks named write; by default those of the same nodes. Clocks stand still.
+Repeat deliver and persist for these nodes (default: all) until nothing moves. Only the disks in
+``disks`` write (default: those of the same nodes). Clocks stand still.
 """
 
 from __future__ import annotations

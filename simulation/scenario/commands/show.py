@@ -3,8 +3,8 @@
 VIEW: roles|log|replicas|voters|versions|image|files|epochs|snapshots|election|divergence|chain|
 queue
 
-Print state, nodes ascending; of all nodes when none is named. ``divergence`` counts the round
-trips that brought each log back to its leader's since the last time it was asked.
+Print a view of these nodes (default: all), in ascending order. ``divergence`` counts the diverging
+answers that truncated each log since the view was last shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """slow 1->3 2--* ms=300
 
-What is sent on these links from now on arrives so much later, until ``heal``. Only ``advance`` lets
-that time pass; what a later ``slow`` makes quicker may overtake.
+Delay messages sent on these links from now on by ``ms``, until ``heal``. Only ``advance`` lets that
+time pass. Messages with a shorter delay may overtake earlier ones.
 """
 
 from __future__ import annotations

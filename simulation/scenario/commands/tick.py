@@ -1,6 +1,6 @@
 """tick N ms=500
 
-Move N's clock, waking it at its deadlines. Nothing is delivered or written.
+Move N's clock and wake the node at its deadlines. Nothing is delivered or written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """transfer N [to=M]
 
-Ask leader N to hand over to voter M, or to the one that is furthest. The outcome is printed
-when it comes.
+Ask leader N to transfer leadership to voter M (default: the voter with the longest log). The
+answer is printed when it comes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """trim N [within=1400]
 
-Move N's clock, at most that many ms, until its log start moves. Which checkpoint the log is
-trimmed to, and when, is the node's own decision (630.5): set ``start_offset_lag_max_ms`` low.
+Move N's clock, at most ``within`` ms, until its log start moves. The node decides when to trim and
+to which checkpoint (KIP-630), so set ``start_offset_lag_max_ms`` low.
 """
 
 from __future__ import annotations

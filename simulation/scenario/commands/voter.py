@@ -2,9 +2,9 @@
 voter N remove M [disk=0] [timeout=500]
 voter N update M [disk=0] [at=host] [versions=(0,1)]
 
-Ask node N to add, remove or update voter M, as an operator would. ``disk`` numbers M's disks, each
-with a directory id of its own, ``none`` leaves it out; ``at`` is the host it is said to be reached
-at. The outcome is printed when it comes.
+Ask node N to add, remove or update voter M, as an operator would. ``disk``: number of M's disk,
+each with its own directory id; ``none`` leaves the directory id out. ``at``: M's host in the
+request. The answer is printed when it comes.
 """
 
 from __future__ import annotations

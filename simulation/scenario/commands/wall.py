@@ -1,6 +1,6 @@
 """wall N ms=-1000
 
-Somebody sets N's wall clock, on or back; its timers go by another one.
+Set N's wall clock forward or back. Timers do not use the wall clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """wipe N [without=(3)]
 
-Put an empty disk into node N, which is down, and format it by the very same command as before.
-``restart`` then starts it; with ``without`` it does not wait for those voters.
+Replace the disk of node N, which is down, and format it with the same command as before. Start it
+with ``restart``. With ``without`` it does not wait for those voters at bootstrap.
 """
 
 from __future__ import annotations

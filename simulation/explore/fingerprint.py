@@ -33,27 +33,27 @@ def _attributes(kind: type) -> tuple[str, ...]:
     return found
 
 
-def freeze(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Return ``value`` converted to plain values recursively."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if isinstance(value, tuple | list | deque):
-        return tuple([freeze(each) for each in value])
+        return tuple([plain_values(each) for each in value])
     if isinstance(value, dict):
-        return tuple([(freeze(key), freeze(each)) for key, each in value.items()])
+        return tuple([(plain_values(key), plain_values(each)) for key, each in value.items()])
     if isinstance(value, set | frozenset):
-        return tuple(sorted((freeze(each) for each in value), key=repr))
+        return tuple(sorted((plain_values(each) for each in value), key=repr))
     if isinstance(value, Enum):
         return f"{kind.__name__}.{value.name}"
     parts = [kind.__name__]
-    parts += [freeze(getattr(value, name)) for name in _attributes(kind)]
+    parts += [plain_values(getattr(value, name)) for name in _attributes(kind)]
     if hasattr(value, "__dict__"):
-        parts += [freeze(each) for each in vars(value).values()]
+        parts += [plain_values(each) for each in vars(value).values()]
     return tuple(parts)
 
 
 def fingerprint(value: Any) -> bytes:
     """Return a 16-byte hash of the contents of ``value``."""
-    plain = marshal.dumps(freeze(value), _MARSHAL_VERSION)
+    plain = marshal.dumps(plain_values(value), _MARSHAL_VERSION)
     return hashlib.blake2b(plain, digest_size=16).digest()

@@ -1,6 +1,6 @@
-"""freeze N ms=3000
+"""pause N ms=3000
 
-N's process stands still for that long: its clock moves, and it wakes to all its deadlines at once.
+Pause N's process for that long: its clock moves, and then all missed deadlines are due at once.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ from simulation.scenario.world import World
 def run(world: World, args: Arguments) -> None:
     node_id, ms = args.node(), args.number("ms")
     args.finish()
-    world.freeze(node_id, ms)
+    world.pause(node_id, ms)
