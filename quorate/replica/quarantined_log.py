@@ -1,9 +1,9 @@
 """Setting aside a log that was found wrong although all its checksums are right.
 
-A former life lost a divergence about its history (``quorum.core.integrity.divergence_resolution``)
-and stopped. Before this
-one loads anything, what differs goes: segments from the first offset that differs on, and the
-checkpoints made of an image that had it. The vote floor comes first, as with damage.
+This node stopped before, when its history was found to be the wrong one of two
+(``quorum.core.integrity.divergence_resolution``). Before it loads anything, what differs is set
+aside: segments from the first offset that differs on, and the checkpoints made of an image that
+contained it. The vote floor is stored first, as with damage.
 
 See: ADR 5 and 7.
 """

@@ -1,6 +1,6 @@
 """Times and counts what passes between the driver and the controller, and what clients ask.
 
-Thin wrappers around the seams, so that neither room knows about metrics. Commands are
+Thin wrappers, so that neither the driver nor the controller knows about metrics. Commands are
 counted in a plain dictionary and handed to the observer now and then: a counter update for
 each of ten thousand commands a second would cost more than evaluating some of them.
 """

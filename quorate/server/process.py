@@ -1,4 +1,4 @@
-"""The life of a server process: open, listen, run until a stop is requested, hand over, close.
+"""What a server process does: open, listen, run until a stop is requested, hand over, close.
 
 Wiring only; every decision is made elsewhere. Exit codes are those of the command line: 0 for
 a clean stop, 1 for a failure, 8 when the disk cannot be trusted: at the start, later, or while

@@ -126,8 +126,8 @@ class Nemesis:
         """Call before a fault of a lane; the result says whether others may explain a miss.
 
         They do if a node was not ready before the fault, because it was just starting, or if
-        another lane has broken anything since. Afterwards a node is no witness: a follower that
-        has lost its leader is not ready.
+        another lane has broken anything since. A look at the nodes afterwards proves nothing:
+        a follower that has lost its leader is not ready.
         """
         ended_before = self._ended.total() - self._ended[act]
 
