@@ -30,6 +30,8 @@ class _Lossy(io.FileIO):
 
     def write(self, data: bytes, /) -> int | None:  # type: ignore[override]
         try:
-            return super().write(data)
+            written = super().write(data)
         except OSError:
             return len(data)
+        # None: a pipe that does not block is full.
+        return len(data) if written is None else written

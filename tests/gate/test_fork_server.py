@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -135,6 +136,14 @@ def test_it_ends_when_its_maker_is_gone() -> None:
         maker.kill()
         maker.wait(SECONDS)
         wait_until_gone(pid)
+
+
+@pytest.mark.parametrize("said", [b"", b"\0\0\0\x09", b"\0\0\0\x09[]"])
+def test_who_is_gone_before_it_has_asked_harms_nobody(said: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as asker:
+        asker.connect(fork_server.address())
+        asker.sendall(said)
+    assert run("leave").returncode == 0
 
 
 def test_processor_time_is_counted() -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +94,9 @@ class Processes(LocalCluster):
     def command(self, *arguments: str) -> str:
         done = self.run(*arguments)
         if done.status != 0:
-            raise ClusterError(f"quorate {' '.join(arguments)} failed: {done.err.strip()}")
+            raise ClusterError(
+                f"quorate {' '.join(arguments)} failed with {done.status}: {done.err.strip()}"
+            )
         return done.out
 
     def format_all(self) -> None:
@@ -149,23 +149,13 @@ class Processes(LocalCluster):
         limit: Callable[[], None] | None = None,
     ) -> Ended:
         """``quorate ARGUMENTS`` to its end. ``limit`` runs in the child before it starts."""
-        given = {**self.environment, **(environment or {})}
-        if limit is None and fork_server.address():
-            done = fork_server.run(
-                "quorate", arguments, environment=given, timeout=COMMAND_SECONDS_MAX
-            )
-        else:
-            done = subprocess.run(
-                [sys.executable, "-m", "quorate", *arguments],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                env=given,
-                cwd=ROOT,
-                check=False,
-                timeout=COMMAND_SECONDS_MAX,
-                preexec_fn=limit,
-            )
+        done = fork_server.run(
+            "quorate",
+            arguments,
+            environment={**self.environment, **(environment or {})},
+            timeout=COMMAND_SECONDS_MAX,
+            limit=limit,
+        )
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def ask(self, *arguments: str) -> Any:

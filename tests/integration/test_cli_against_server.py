@@ -67,20 +67,9 @@ class Node:
         raise AssertionError(f"{words!r} never came:\n{''.join(seen)}")
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        if fork_server.address():
-            done = fork_server.run(
-                "quorate", arguments, environment=self._environment, timeout=COMMAND_SECONDS_MAX
-            )
-        else:
-            done = subprocess.run(
-                [sys.executable, "-m", "quorate", *arguments],
-                env=self._environment,
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                check=False,
-                timeout=COMMAND_SECONDS_MAX,
-            )
+        done = fork_server.run(
+            "quorate", arguments, environment=self._environment, timeout=COMMAND_SECONDS_MAX
+        )
         return done.returncode, done.stdout, done.stderr
 
     def ask(self, *arguments: str) -> Any:

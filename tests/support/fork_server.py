@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,12 +134,28 @@ def run(
     *,
     environment: Mapping[str, str],
     timeout: float,
+    limit: Callable[[], None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """The same to its end, with what it wrote.
+    """``python -m MODULE ARGUMENTS`` to its end, with what it wrote.
+
+    Without a server, or with a ``limit`` that is to be called before Python starts, it is loaded
+    anew.
 
     Raises:
         subprocess.TimeoutExpired: It did not end in time, and was killed.
     """
+    if limit is not None or not address():
+        return subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+            check=False,
+            timeout=timeout,
+            preexec_fn=limit,
+        )
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = ForkedProcess(
             module, arguments, files=(out.fileno(), err.fileno()), environment=environment
@@ -244,7 +260,14 @@ class _Server:
 
     def _start(self, connection: socket.socket) -> None:
         head, files, _, _ = socket.recv_fds(connection, _LENGTH.size, _FILES)
-        request = json.loads(_read(connection, _LENGTH.unpack(head)[0]))
+        try:
+            request = json.loads(_read(connection, _LENGTH.unpack(head)[0]))
+        except (ConnectionError, struct.error):
+            # Who asked is gone; the others' processes are not.
+            connection.close()
+            for each in files:
+                os.close(each)
+            return
         pid = os.fork()
         if pid == 0:
             connection.close()
@@ -253,16 +276,20 @@ class _Server:
             os.close(each)
         self._children[pid] = connection
         self._events.register(connection, selectors.EVENT_READ, pid)
-        connection.sendall(_STARTED.pack(pid))
+        with contextlib.suppress(OSError):
+            connection.sendall(_STARTED.pack(pid))
 
     def _collect(self) -> None:
         for pid in [*self._children]:
             found, status, used = os.wait4(pid, os.WNOHANG)
             if found:
                 code = os.waitstatus_to_exitcode(status)
-                with self._children.pop(pid) as connection, contextlib.suppress(OSError, KeyError):
-                    connection.sendall(_ENDED.pack(code, used.ru_utime + used.ru_stime))
-                    self._events.unregister(connection)
+                with self._children.pop(pid) as connection:
+                    # Before it is closed, whatever happens: its number is used again.
+                    with contextlib.suppress(KeyError):
+                        self._events.unregister(connection)
+                    with contextlib.suppress(OSError):
+                        connection.sendall(_ENDED.pack(code, used.ru_utime + used.ru_stime))
 
 
 @dataclass

@@ -100,6 +100,19 @@ def test_the_exit_code_says_the_same_where_standard_error_is_full(
     assert done.returncode == status
 
 
+def test_the_exit_code_says_the_same_where_standard_error_is_a_full_pipe() -> None:
+    """One that does not block, as a terminal's that another program has set so."""
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    with os.fdopen(readable), os.fdopen(writable, "wb", buffering=0) as full:
+        while full.write(bytes(1 << 12)):
+            pass
+        done = subprocess.run(
+            [sys.executable, "-m", "quorate", "nonsense"], stderr=full, check=False
+        )
+    assert done.returncode == Exit.USAGE
+
+
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_an_output_that_cannot_be_written_is_an_error_in_one_line(form: str) -> None:
     with open("/dev/full", "w") as full:
