@@ -1,7 +1,8 @@
 """Open all segments of a log in order, and verify that they form one log.
 
 Between segments, offsets and log digests must match. The digest covers the header fields that no
-batch checksum covers. At the stored durable end the digest must equal the stored one.
+batch checksum covers. At the stored durable end the digest must equal the stored one. Epochs above
+it must begin with a leader change; so must all epochs if no digest is stored.
 
 See: ADR 5 and 7.
 """
@@ -17,6 +18,13 @@ from quorum.errors import LogDamagedError
 from quorum.log.config import LogConfig
 from quorum.log.damage import evaluate, find_batch
 from quorum.log.digest_file import read_digest_file, write_digest_file
+from quorum.log.epoch_evidence import (
+    LogFacts,
+    leader_change_contradictions,
+    leader_changes,
+    unproven_by_batches,
+)
+from quorum.log.epoch_file import EpochFile
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.layout import DIGEST_SUFFIX, segment_path
 from quorum.log.log_start_file import LogStart
@@ -37,12 +45,15 @@ class Chain:
     segments: list[Segment] = field(default_factory=list)
     epochs: list[EpochStart] = field(default_factory=list)
     """Epoch changes in all segments, also below the log start."""
-    batch_count: int = 0
     byte_count: int = 0
     torn_bytes: int = 0
     torn_cause: str = ""
     rebuilt: list[str] = field(default_factory=list)
     """Names of digest files that were rewritten."""
+    controls: dict[int, int] = field(default_factory=dict)
+    """Position in its segment of every control batch, by base offset."""
+    proven_offset: int = 0
+    """Below this the log has the stored digest."""
 
     def close(self) -> None:
         """Release all files."""
@@ -98,6 +109,8 @@ class ChainOpener:
             scan = self._open_segment(base, tail, total, anchors, is_newest=base == bases[-1])
             self._check_mark(base, scan)
             tail = scan.tail._replace(position=0, unindexed_bytes=0)
+        if self._epoch_max is not None:
+            self._check_unproven_epochs(self._epoch_max)
 
     def _size(self, base: int) -> int:
         file = self._fs.open(segment_path(self._directory, base))
@@ -152,7 +165,7 @@ class ChainOpener:
         )
         segment.index, segment.tail, segment.anchor = scan.index, scan.tail, scan.anchor
         chain.epochs += scan.epochs
-        chain.batch_count += scan.batch_count
+        chain.controls |= scan.controls
         chain.byte_count += scan.tail.position
         self._check_epochs(segment, scan)
         if scan.problem is not None:
@@ -200,6 +213,38 @@ class ChainOpener:
             raise self._damage(
                 "the log digest differs from the one stored with the durable end",
                 marks.durable_offset,
+            )
+        if marks.digest and scan.digest_at_mark:
+            self.chain.proven_offset = marks.durable_offset
+
+    def _check_unproven_epochs(self, epoch_max: Epoch) -> None:
+        """Check the epochs of batches that no stored digest covers.
+
+        The first batch of a trimmed log may open an epoch or not, and a leader change does not
+        name its epoch. So where an epoch has one batch, the epoch file is compared as well.
+        """
+        chain = self.chain
+        proven = chain.proven_offset
+        first = chain.segments[0]
+        begun = {first.base_offset: self._start.start.epoch} if first.tail.position else {}
+        begun.update((each.start_offset, each.epoch) for each in chain.epochs)
+        controls = {at: place for at, place in chain.controls.items() if at >= proven}
+        facts = LogFacts(chain.segments, begun, controls)
+        stored = EpochFile(self._fs, self._directory).load() or ()
+        for found in (
+            *leader_change_contradictions(facts, leader_changes(facts)),
+            *unproven_by_batches(facts, stored, epoch_max),
+        ):
+            if found.offset < proven:
+                continue
+            suspect = max(found.first_suspect, proven)
+            segment = [each for each in chain.segments if each.base_offset <= suspect][-1]
+            batch = find_batch(segment.file, segment.path, 0, suspect)
+            raise LogDamagedError(
+                f"at offset {found.offset}: {found.cause}",
+                path=segment.path,
+                position=0 if batch is None else batch.position,
+                offset=suspect,
             )
 
     def _damage(self, cause: str, offset: int) -> LogDamagedError:

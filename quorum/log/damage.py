@@ -30,10 +30,11 @@ from quorum.log.layout import (
     segment_bases,
     segment_path,
 )
+from quorum.log.log_start_file import LogStartFile
 from quorum.log.segment_tail import join_problem
 from quorum.log.side_file import read_file, replace_file
 from quorum.ports import File, FileSystem
-from quorum.types import ZERO_UUID, Epoch, OffsetAndEpoch, Uuid
+from quorum.types import LOG_BEGINNING, ZERO_UUID, Epoch, OffsetAndEpoch, Uuid
 
 _SEARCH_BYTES = 1 << 20
 _MAGIC_BYTE = b"\x02"
@@ -129,19 +130,23 @@ def assess_loss(
 ) -> Loss:
     """Return what ``quarantine`` would remove. Reads only.
 
-    The end is the highest of the stored durable end and the valid batches in the segments
-    concerned. Offset and epoch of a batch are outside its checksum. So a batch does not count if
-    it contradicts its neighbour or names an epoch that was never stored: a vote floor above every
-    log would silence this replica for ever. ``epoch_max`` is the epoch of ``quorum-state``; if it
-    is None (unknown), the unprotected epoch file replaces it. ``owner`` is the directory id of the
-    disk. If its durable end is unknown, the result may be too low: the caller has then stored a
-    floor before (``quorate.replica.unknown_end``).
+    The end is the highest of the stored durable end, the log start and the valid batches in the
+    segments concerned. Offset and epoch of a batch are outside its checksum. So a batch does not
+    count if it contradicts its neighbour or names an epoch that was never stored: a vote floor
+    above every log would silence this replica for ever. ``epoch_max`` is the epoch of
+    ``quorum-state``; if it is None (unknown), the unprotected epoch file replaces it. ``owner`` is
+    the directory id of the disk. If its durable end is unknown, the result may be too low: the
+    caller has then stored a floor before (``quorate.replica.unknown_end``).
     """
     bases = segment_bases(fs.list_directory(directory))
     damaged = _damaged_base(damage)
     lost = tuple(base for base in bases if base >= damaged)
     marks = load_watermarks(fs, directory, owner) or Watermarks()
-    newest = OffsetAndEpoch(marks.durable_offset, marks.durable_epoch)
+    # A mark may be older than the log start, and after a quarantine it does not know its epoch.
+    newest = _stored_start(fs, directory)
+    durable = OffsetAndEpoch(marks.durable_offset, marks.durable_epoch)
+    if durable.is_at_least(newest):
+        newest = durable
     stored = EpochFile(fs, directory).load() or ()
     epoch_highest = max([marks.durable_epoch, *(entry.epoch for entry in stored)])
     is_bounded = bool(stored)
@@ -153,6 +158,15 @@ def assess_loss(
             if end.is_at_least(newest) and (header.epoch <= epoch_highest or not is_bounded):
                 newest = end
     return Loss(lost[0] if lost else damage.offset, newest, lost)
+
+
+def _stored_start(fs: FileSystem, directory: Path) -> OffsetAndEpoch:
+    """Return the stored log start; the beginning if there is none that the log has reached."""
+    try:
+        stored = LogStartFile(fs, directory).load()
+    except LogDamagedError:
+        return LOG_BEGINNING
+    return LOG_BEGINNING if stored is None or stored.is_replacing else stored.start
 
 
 def _damaged_base(damage: LogDamagedError) -> int:
@@ -177,6 +191,11 @@ def _trusted_batches(fs: FileSystem, path: Path) -> Iterator[BatchHeader]:
         before, agrees = header, joins
     if before is not None and agrees:
         yield before
+
+
+def reaches_beyond(fs: FileSystem, path: Path, offset: int) -> bool:
+    """Whether a segment has a valid batch that ends above ``offset``."""
+    return any(header.end_offset > offset for header in _valid_batches(fs, path))
 
 
 def _valid_batches(fs: FileSystem, path: Path) -> Iterator[BatchHeader]:

@@ -1,4 +1,4 @@
-"""Compare the epochs of a foreign log with other evidence of them.
+"""Compare the epochs of a log with other evidence of them.
 
 A batch's epoch is outside its checksum. Within the log, epochs only have to be non-decreasing. So a
 corrupt epoch of the last batch, or one between two leader changes, can look valid. If no log digest
@@ -8,8 +8,9 @@ is stored for the end of the log, as in Kafka's directories, there are three oth
 - ``leader-epoch-checkpoint``;
 - the epoch of ``quorum-state``, which is on disk before a batch of that epoch.
 
-A mismatch is reported, not resolved: records are under checksums and stay readable, and only the
-leader change is itself protected.
+A reader of the directory reports a mismatch and resolves none: records are under checksums and stay
+readable. A node that opens its own log compares, where no stored digest proves its epochs, the
+leader changes and its epoch file, and quarantines what they contradict.
 
 See: KIP-101, KIP-595, docs/reference/formats.md.
 """
@@ -29,7 +30,7 @@ from quorum.log.epoch_file import EpochFile
 from quorum.log.layout import EPOCH_FILE_NAME, QUORUM_STATE_NAME
 from quorum.log.segment import Segment
 from quorum.ports import FileSystem
-from quorum.types import Epoch
+from quorum.types import Epoch, EpochStart
 
 
 class _Place(NamedTuple):
@@ -39,6 +40,15 @@ class _Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path} at position {self.position} (offset {self.offset})"
+
+
+class EpochContradiction(NamedTuple):
+    """A batch whose epoch does not fit the leader changes."""
+
+    offset: int
+    first_suspect: int
+    """Offset of the first batch whose epoch may be the wrong one; not above ``offset``."""
+    cause: str
 
 
 class LogFacts(NamedTuple):
@@ -86,24 +96,46 @@ def epoch_problems(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator
     yield from _against_election(fs, directory, facts)
 
 
+def leader_changes(facts: LogFacts) -> dict[int, bool | None]:
+    """Read every control batch: whether it is a leader change, by base offset; None if unknown."""
+    return {offset: _is_leader_change(facts, offset) for offset in facts.controls}
+
+
+def leader_change_contradictions(
+    facts: LogFacts, opens: Mapping[int, bool | None]
+) -> Iterator[EpochContradiction]:
+    """Yield epochs that begin without a leader change, then leader changes that begin no epoch.
+
+    Only for the log of a quorum; ``opens`` is that of ``leader_changes``. A log without a batch
+    contradicts nothing, nor does the first batch of a trimmed one, which may lie anywhere in an
+    epoch.
+    """
+    before = facts.start_offset
+    for offset, epoch in facts.epochs.items():
+        if opens.get(offset, False) is False and (offset > facts.start_offset or offset == 0):
+            yield EpochContradiction(
+                offset,
+                before,
+                f"epoch {epoch} begins here without a leader change; the "
+                "epoch of this batch or of the last leader change before it is wrong",
+            )
+        before = offset
+    for offset in sorted({each for each, is_one in opens.items() if is_one} - facts.epochs.keys()):
+        if offset > facts.start_offset or offset == 0:
+            yield EpochContradiction(
+                offset,
+                offset,
+                "a leader change begins no epoch here; the epoch of this batch is wrong",
+            )
+
+
 def _against_leader_changes(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator[str]:
-    opens = {offset: _is_leader_change(facts, offset) for offset in facts.controls}
+    opens = leader_changes(facts)
     if not any(opens.values()) and not ElectionFile(fs, directory).exists():
         # Not a quorum's log but apparently a topic's, which has no leader changes.
         return
-    for offset, epoch in facts.epochs.items():
-        # A trimmed log may begin in the middle of an epoch.
-        if opens.get(offset, False) is False and (offset > facts.start_offset or offset == 0):
-            yield (
-                f"{facts.place(offset)}: epoch {epoch} begins here without a leader change; the "
-                "epoch of this batch or of the last leader change before it is wrong"
-            )
-    for offset in sorted({each for each, is_one in opens.items() if is_one} - facts.epochs.keys()):
-        if offset > facts.start_offset or offset == 0:
-            yield (
-                f"{facts.place(offset)}: a leader change begins no epoch here; "
-                "the epoch of this batch is wrong"
-            )
+    for found in leader_change_contradictions(facts, opens):
+        yield f"{facts.place(found.offset)}: {found.cause}"
 
 
 def _is_leader_change(facts: LogFacts, offset: int) -> bool | None:
@@ -119,7 +151,6 @@ def _is_leader_change(facts: LogFacts, offset: int) -> bool | None:
 
 
 def _against_epoch_file(fs: FileSystem, directory: Path, facts: LogFacts) -> Iterator[str]:
-    """Compare the epoch file. It may end before the log or behind it: a crash leaves both."""
     file = EpochFile(fs, directory)
     if not fs.exists(file.path):
         return
@@ -127,6 +158,17 @@ def _against_epoch_file(fs: FileSystem, directory: Path, facts: LogFacts) -> Ite
     if stored is None:
         yield f"{file.path}: malformed, so it cannot confirm the epochs of the batches"
         return
+    for found in epoch_file_contradictions(facts, stored):
+        yield f"{facts.place(found.offset)}: {found.cause}"
+
+
+def epoch_file_contradictions(
+    facts: LogFacts, stored: Sequence[EpochStart]
+) -> Iterator[EpochContradiction]:
+    """Yield the offsets where the epoch file and the batches differ; ``stored`` is its content.
+
+    The file may end before the log or behind it: a crash leaves both.
+    """
     end_offset = facts.segments[-1].tail.end_offset
     entries = {
         entry.start_offset: entry.epoch
@@ -140,10 +182,39 @@ def _against_epoch_file(fs: FileSystem, directory: Path, facts: LogFacts) -> Ite
         is_moved = offset == first and _epoch_at(facts, offset) == entries.get(offset)
         if entries.get(offset) != found.get(offset) and not is_moved:
             entry = f"epoch {entries[offset]}" if offset in entries else "no epoch"
-            yield (
-                f"{facts.place(offset)}: the batch is of epoch {_epoch_at(facts, offset)}, but "
-                f"{EPOCH_FILE_NAME} has {entry} beginning here"
+            yield EpochContradiction(
+                offset,
+                offset,
+                f"the batch is of epoch {_epoch_at(facts, offset)}, but {EPOCH_FILE_NAME} has "
+                f"{entry} beginning here",
             )
+
+
+def unproven_by_batches(
+    facts: LogFacts, stored: Sequence[EpochStart], epoch_max: Epoch
+) -> Iterator[EpochContradiction]:
+    """Yield the contradictions of ``epoch_file_contradictions`` that show damage of the log.
+
+    The file has no checksum, so it may be the one that is damaged. It surely is if it has an epoch
+    above ``epoch_max``, which this replica never reached. Nor can it contradict an epoch of several
+    batches: if one of those had another epoch, an epoch would begin without a leader change.
+    """
+    if any(entry.epoch > epoch_max for entry in stored):
+        return
+    for found in epoch_file_contradictions(facts, stored):
+        if _has_one_batch(facts, found.offset):
+            yield found
+
+
+def _has_one_batch(facts: LogFacts, begin: int) -> bool:
+    """Return whether the epoch that begins at ``begin`` has one batch; False if none begins."""
+    if begin not in facts.epochs:
+        return False
+    newest = facts.segments[-1]
+    end = min((each for each in facts.epochs if each > begin), default=newest.tail.end_offset)
+    segment = next(each for each in reversed(facts.segments) if each.base_offset <= begin)
+    first = read_header(segment.read(begin, 1, segment.tail.end_offset))
+    return first.end_offset >= end
 
 
 def _epoch_at(facts: LogFacts, offset: int) -> Epoch:

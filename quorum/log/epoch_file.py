@@ -77,3 +77,13 @@ class EpochFile:
             StorageError: The old or the new history is on disk.
         """
         replace_file(self._fs, self.path, encode_epochs(epochs))
+
+    def remove(self) -> None:
+        """Remove the file durably; no effect if there is none.
+
+        Raises:
+            StorageError: The file may still be there.
+        """
+        if self._fs.exists(self.path):
+            self._fs.unlink(self.path)
+            self._fs.sync_directory(self.path.parent)

@@ -17,7 +17,9 @@ from pathlib import Path
 from quorum.errors import DiskFullError, StorageError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-_FILE_MODE = 0o640
+_FILE_MODE = 0o600
+_DIRECTORY_MODE = 0o700
+"""The log holds secrets (credentials, passwords in configurations): for its owner only."""
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -69,7 +71,9 @@ class OsFile:
         """
         position = self._end if self._end >= 0 else self.size()
         try:
-            self._write_all(position, data)
+            written = os.pwrite(self._fd, data, position)
+            if written < len(data):
+                self._write_rest(position, data, written)
         except OSError as error:
             self.truncate(position)
             raise _translated(error, self._path, f"append {len(data)} bytes") from error
@@ -84,14 +88,13 @@ class OsFile:
         """
         self._end = -1
         try:
-            self._write_all(position, data)
+            written = os.pwrite(self._fd, data, position)
+            if written < len(data):
+                self._write_rest(position, data, written)
         except OSError as error:
             raise _translated(error, self._path, f"write at {position}") from error
 
-    def _write_all(self, position: int, data: bytes) -> None:
-        written = os.pwrite(self._fd, data, position)
-        if written == len(data):
-            return
+    def _write_rest(self, position: int, data: bytes, written: int) -> None:
         view = memoryview(data)
         while written < len(data):
             written += os.pwrite(self._fd, view[written:], position + written)
@@ -176,11 +179,14 @@ class OsFileSystem:
             raise _translated(error, path, "list") from error
 
     def make_directory(self, path: Path) -> None:
-        """Create it with its parents, durably; no effect if it exists."""
+        """Create it with its parents, durably; no effect if it exists.
+
+        A new directory is for its owner only; its new parents have the usual mode.
+        """
         try:
             missing = [folder for folder in (path, *path.parents) if not folder.exists()]
             for folder in reversed(missing):
-                folder.mkdir(exist_ok=True)
+                folder.mkdir(_DIRECTORY_MODE if folder == path else 0o777, exist_ok=True)
                 self.sync_directory(folder.parent)
             if not path.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))

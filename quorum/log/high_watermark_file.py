@@ -164,12 +164,18 @@ class HighWatermarkFile:
         file.sync()
 
     def store(self, marks: Watermarks) -> None:
-        """Write the bounds; a crash may lose them, but never mixes two of them."""
+        """Write the bounds; a crash may lose them, but never mixes two of them.
+
+        Raises:
+            StorageError: Older bounds may be on disk. ``marks`` are the new ones nevertheless.
+        """
         self._sequence += 1
         slot = _encode(self._sequence, marks, self._owner)
+        # Before the writes: if there is no space for the second one, a restart finds the first,
+        # so a cut must lower these bounds.
+        self.marks = marks
         for file in self._files:
             file.write_at(_SLOT_POSITIONS[self._sequence % 2], slot)
-        self.marks = marks
 
     def secure(self, marks: Watermarks) -> None:
         """Write the bounds and sync them; no effect if they are synced already.

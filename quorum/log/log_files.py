@@ -1,7 +1,7 @@
 """Side files of one log and their updates.
 
-On a full disk, index, epoch and watermark files may lag: the first two can be derived from the
-segments, and the watermarks are lower bounds.
+On a full disk, index and watermark files may lag, and the epoch file is removed. Index and epochs
+can be derived from the segments, and the watermarks are lower bounds.
 """
 
 from __future__ import annotations
@@ -49,10 +49,16 @@ class LogFiles:
         return self.watermarks.marks
 
     def save_epochs(self, epochs: Sequence[EpochStart]) -> bool:
-        """Store the epoch history; return False if there is no space for it now."""
+        """Store the epoch history; return False if there is no space: the file is then removed.
+
+        Raises:
+            StorageError: An older history may be on disk; the caller must stop.
+        """
         try:
             self.epochs.save(epochs)
         except DiskFullError:
+            # What was cut could contradict later epochs. A missing file contradicts nothing.
+            self.epochs.remove()
             return False
         return True
 
@@ -65,7 +71,7 @@ class LogFiles:
         try:
             self.watermarks.store(Watermarks(marks.high_watermark, end_offset, epoch, digest))
         except DiskFullError:
-            # The old bound remains, and is still valid.
+            # Older bounds remain in one file or both, and are still valid.
             return
 
     def lower_durable_end(self, end: OffsetAndEpoch, digest: bytes) -> None:

@@ -1,4 +1,4 @@
-"""``quarantined_log``: mark of a log whose history differs from that of a majority of voters.
+"""``quarantined-log``: mark of a log whose history differs from that of a majority of voters.
 
 All checksums of such a log are valid, so opening it finds no damage. The file names the offset
 from which on the log must be set aside, and is kept until that is done.
@@ -19,7 +19,7 @@ from quorum.ports import FileSystem
 
 
 class QuarantineMark(NamedTuple):
-    """Content of ``quarantined_log``."""
+    """Content of ``quarantined-log``."""
 
     offset: int
     """First offset that differs from the majority; 0 for the whole log and its checkpoints."""

@@ -9,7 +9,7 @@ See: KIP-595, KIP-866 (files of a Kafka controller), docs/reference/formats.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +59,8 @@ class ReadOnlyLog:
     watermark is stored: beside one there is the log digest, which ``verify`` compares."""
     damage: LogDamagedError | None = None
     """Damage that ended the read early; also in ``problems``. None for a torn tail."""
+    torn_tail: str = ""
+    """Where a torn tail begins, and why it is invalid; also in ``problems``. Empty if none."""
     segments: SegmentList | None = None
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
@@ -90,7 +92,11 @@ class ReadOnlyLog:
 
 
 def open_readonly(
-    directory: Path, fs: FileSystem | None = None, *, check_indexes: bool = False
+    directory: Path,
+    fs: FileSystem | None = None,
+    *,
+    check_indexes: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> ReadOnlyLog:
     """Open a data directory, or the partition directory in it, for reading.
 
@@ -98,7 +104,7 @@ def open_readonly(
     ``problems`` describes; so does ``damage`` unless a crash explains it, by the same evaluation as
     at a node's start. Epochs are outside the checksums and are compared with other evidence
     (``epoch_evidence``). ``check_indexes`` compares the ``.index`` files, which nothing depends on,
-    with the segments.
+    with the segments. ``progress`` receives the bytes read so far, at the end of each segment.
 
     Raises:
         StorageError: A file could not be read.
@@ -119,10 +125,9 @@ def open_readonly(
     if bases[0] > stored_start.offset:
         # Kafka does not store its log start: it is the base of the first segment.
         log.start = OffsetAndEpoch(bases[0], 0)
-    segments, changes, controls = _open_segments(fs, log, bases, durable_offset)
+    segments, changes, controls = _open_segments(fs, log, bases, durable_offset, progress)
     log.segments = SegmentList(segments)
     log.end = segments[-1].tail.end
-    log.size_bytes = log.segments.size_bytes
     log.epochs = clip_start(changes, log.start, end_offset=log.end.offset)
     if log.high_watermark is None:
         facts = LogFacts(segments, _begun(segments[0], changes), controls)
@@ -175,7 +180,11 @@ def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> int:
 
 
 def _open_segments(
-    fs: FileSystem, log: ReadOnlyLog, bases: list[int], durable_offset: int
+    fs: FileSystem,
+    log: ReadOnlyLog,
+    bases: list[int],
+    durable_offset: int,
+    progress: Callable[[int], None] | None,
 ) -> tuple[list[Segment], list[EpochStart], dict[int, int]]:
     segments: list[Segment] = []
     changes: list[EpochStart] = []
@@ -202,8 +211,12 @@ def _open_segments(
         changes += scan.epochs
         controls |= scan.controls
         log.batch_count += scan.batch_count
+        log.size_bytes += scan.tail.position
+        if progress is not None:
+            progress(log.size_bytes)
         tail = scan.tail
         if scan.problem is not None:
+            log.torn_tail = "" if log.damage is not None else str(scan.problem)
             log.problems.append(str(log.damage or scan.problem))
             break
     return segments, changes, controls

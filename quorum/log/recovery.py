@@ -60,14 +60,10 @@ class RecoveryReport:
     high_watermark: int = 0
     """Lower bound of the committed offset, within the log."""
     scanned_segments: int = 0
-    scanned_batches: int = 0
     scanned_bytes: int = 0
     torn_bytes: int = 0
     """Bytes cut off behind the last whole batch."""
     torn_cause: str = ""
-    removed_segments: tuple[int, ...] = ()
-    """Base offsets of segments below the log start, left by an interrupted removal."""
-    removed_leftovers: tuple[str, ...] = ()
     restored_start: str = ""
     """Error of the stored log start, if the newest checkpoint's position replaced it."""
     finished_replacement: SnapshotId | None = None
@@ -172,7 +168,7 @@ class _Recovery:
         except LogDamagedError as damage:
             return self._run_without_start(damage)
         self._check_snapshots(stored.start)
-        self.report.removed_leftovers = remove_leftovers(self._fs, self._directory)
+        remove_leftovers(self._fs, self._directory)
         if stored.is_replacing:
             self._replace(stored)
             return self._finish(stored.start)
@@ -199,7 +195,7 @@ class _Recovery:
         bases = bases[len(covered) :]
         if not bases or bases[0] > newest.offset:
             raise damage
-        self.report.removed_leftovers = remove_leftovers(self._fs, self._directory)
+        remove_leftovers(self._fs, self._directory)
         is_first = bases[0] == newest.offset
         self._opener.open(bases, LogStart(newest if is_first else OffsetAndEpoch(bases[0], 0)))
         is_replaced = self._is_replaced_by_snapshot()
@@ -212,7 +208,6 @@ class _Recovery:
         if covered:
             # Remove these before any later file: a verifier of the directory would see a gap.
             remove_covered(self._fs, self._directory, covered)
-            self.report.removed_segments = tuple(covered)
         return self._finish(newest)
 
     def _digest_of(self, start: OffsetAndEpoch, damage: LogDamagedError) -> bytes:
@@ -259,7 +254,6 @@ class _Recovery:
         covered = covered_bases(bases, start.offset)
         if covered:
             remove_covered(self._fs, self._directory, covered)
-            self.report.removed_segments = tuple(covered)
             bases = bases[len(covered) :]
         if not bases:
             digest = EMPTY_LOG_DIGEST if start.offset == 0 else stored.digest
@@ -336,14 +330,15 @@ class _Recovery:
         end = newest.tail.end
         epochs = clip_start(chain.epochs, start, end_offset=end.offset)
         self._rebuild(epochs)
-        high_watermark = max(files.marks.high_watermark, self._highest_snapshot, start.offset)
-        report.high_watermark = min(high_watermark, end.offset)
+        high_watermark = min(max(files.marks.high_watermark, start.offset), end.offset)
+        # Not stored: the caller may find that a checkpoint is not of the position in its name.
+        report.high_watermark = max(high_watermark, min(self._highest_snapshot, end.offset))
         files.watermarks.store(
-            Watermarks(report.high_watermark, end.offset, end.epoch, newest.tail.digest)
+            Watermarks(high_watermark, end.offset, end.epoch, newest.tail.digest)
         )
         report.start, report.end = start, end
         report.scanned_segments = len(chain.segments)
-        report.scanned_batches, report.scanned_bytes = chain.batch_count, chain.byte_count
+        report.scanned_bytes = chain.byte_count
         report.torn_bytes, report.torn_cause = chain.torn_bytes, chain.torn_cause
         return SegmentedLog(files, self._config, chain.segments, start, epochs)
 

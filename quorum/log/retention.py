@@ -106,22 +106,16 @@ def finish_replacement(
     return segment
 
 
-def remove_leftovers(fs: FileSystem, directory: Path) -> tuple[str, ...]:
+def remove_leftovers(fs: FileSystem, directory: Path) -> None:
     """Remove the leftovers of an interrupted removal or replacement.
 
     These are files marked for deletion, temporary files, and index and digest files without a
     segment.
-
-    Returns:
-        The removed names.
     """
     names = fs.list_directory(directory)
     segments = set(segment_bases(names))
-    leftovers = []
     for name in names:
         beside = (parse_segment_name(name, suffix) for suffix in (INDEX_SUFFIX, DIGEST_SUFFIX))
         is_orphan = any(base is not None and base not in segments for base in beside)
         if is_orphan or name.endswith((DELETED_SUFFIX, TEMPORARY_SUFFIX)):
             fs.unlink(directory / name)
-            leftovers.append(name)
-    return tuple(leftovers)

@@ -7,7 +7,7 @@ whether they are a torn tail or damage.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +37,8 @@ class SegmentScan:
     """Log digest at the requested offset; None if no batch ends there."""
     anchor: SegmentTail | None = None
     """Position from which on the digest is known again."""
+    tails: dict[int, SegmentTail] = field(default_factory=dict)
+    """State at every wanted offset at which a batch ends."""
     problem: CorruptBatchError | None = None
     """Why the scan stopped before the end of the file."""
 
@@ -49,12 +51,14 @@ def scan_segment(
     window_bytes: int,
     index_interval: int,
     mark: int = -1,
+    wanted: Collection[int] = (),
     anchors: Mapping[int, bytes] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> SegmentScan:
     """Scan the batches of a segment file from its beginning.
 
-    ``start`` is the state before it (position 0). ``mark`` is an offset whose digest to report.
+    ``start`` is the state before it (position 0). ``mark`` is an offset whose digest to report,
+    ``wanted`` are offsets whose whole state to report.
     ``anchors`` are digests by offset from other files: if the running digest is unknown, it is
     known from the first anchor on that lies at the end of a batch.
     ``progress`` receives the bytes done in this segment after each window.
@@ -66,15 +70,15 @@ def scan_segment(
     if mark == start.end_offset:
         scan.digest_at_mark = start.digest
     size = file.size()
-    wanted = window_bytes
+    size_wanted = window_bytes
     while scan.tail.position < size and scan.problem is None:
         base = scan.tail.position
-        window = memoryview(file.read_at(base, min(wanted, size - base)))
+        window = memoryview(file.read_at(base, min(size_wanted, size - base)))
         if not window:
             break
         finder = _Finder(window, path, base, is_last=base + len(window) >= size)
         headers = finder.find(scan.tail)
-        for run in _split_behind(headers, (mark, *(anchors or ()))):
+        for run in _split_behind(headers, (mark, *wanted, *(anchors or ()))):
             extension = extend(scan.tail, window, run, index_interval=index_interval)
             scan.tail = extension.tail
             if anchors and not scan.tail.digest:
@@ -84,12 +88,14 @@ def scan_segment(
                 scan.index.add(entry)
             if scan.tail.end_offset == mark:
                 scan.digest_at_mark = scan.tail.digest
+            if scan.tail.end_offset in wanted:
+                scan.tails[scan.tail.end_offset] = scan.tail
         scan.controls.update(
             [(each.base_offset, base + each.position) for each in headers if each.is_control]
         )
         scan.batch_count += len(headers)
         scan.problem = finder.problem
-        wanted = max(window_bytes, finder.wanted)
+        size_wanted = max(window_bytes, finder.wanted)
         if progress is not None:
             progress(scan.tail.position)
     return scan

@@ -257,7 +257,9 @@ class SegmentedLog:
             self._is_dirty = False
             files.drop_index(target)
             self._epochs = cut_end(self._epochs, end_offset)
-            self._has_unsaved_epochs = True
+            # Now, not with the next flush: an entry that is left would contradict a later epoch
+            # that begins at the same offset.
+            self._has_unsaved_epochs = not files.save_epochs(self._epochs)
 
     def replace_with(self, snapshot_id: SnapshotId, *, digest: bytes = b"") -> None:
         """Empty the log: start = end = the snapshot's position.
@@ -283,7 +285,7 @@ class SegmentedLog:
             self._recent.clear()
             self._is_dirty = False
             self._epochs = ()
-            self._has_unsaved_epochs = True
+            self._has_unsaved_epochs = not files.save_epochs(self._epochs)
             files.watermarks.store(
                 Watermarks(snapshot_id.offset, snapshot_id.offset, snapshot_id.epoch, digest)
             )

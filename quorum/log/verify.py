@@ -9,7 +9,8 @@ See: ADR 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,16 @@ from quorum.log.layout import segment_bases, segment_path
 from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.segment_tail import SegmentTail
 from quorum.ports import FileSystem
-from quorum.types import DigestAt
+from quorum.types import DigestAt, Epoch
+
+
+class Position(NamedTuple):
+    """What the log says of an offset at which a batch ends."""
+
+    epoch: Epoch
+    """Epoch of the record before it; 0 if unknown."""
+    digest: bytes
+    """Log digest there; empty if unknown."""
 
 
 class Verified(NamedTuple):
@@ -30,12 +40,26 @@ class Verified(NamedTuple):
     batches: int
     size_bytes: int
     damage: LogDamagedError | None
+    positions: Mapping[int, Position]
+    """The wanted offsets at which a batch ends, as far as the log was read."""
 
 
 @dataclass(slots=True)
 class _Progress:
+    report: Callable[[int], None] | None
+    wanted: Collection[int]
     batches: int = 0
     size_bytes: int = 0
+    positions: dict[int, Position] = field(default_factory=dict)
+
+    def found(self, damage: LogDamagedError | None) -> Verified:
+        return Verified(self.batches, self.size_bytes, damage, self.positions)
+
+    def add(self, scan: SegmentScan) -> None:
+        self.batches += scan.batch_count
+        self.size_bytes += scan.tail.position
+        for offset, tail in scan.tails.items():
+            self.positions[offset] = Position(tail.epoch, tail.digest)
 
 
 def verify_log(
@@ -44,23 +68,26 @@ def verify_log(
     end: DigestAt,
     *,
     config: LogConfig | None = None,
+    wanted: Collection[int] = (),
+    progress: Callable[[int], None] | None = None,
 ) -> Verified:
     """Verify the segments of ``directory`` up to ``end``, a batch boundary that is on disk.
 
     ``end.value`` is the running log's digest there; empty if it has none. Segments that are
-    trimmed meanwhile are skipped. Changes nothing.
+    trimmed meanwhile are skipped. ``wanted`` are offsets whose position to report. ``progress``
+    receives the bytes verified so far. Changes nothing.
 
     Raises:
         StorageError: The disk failed.
     """
     config = config or LogConfig()
-    progress = _Progress()
+    state = _Progress(progress, wanted)
     try:
-        _verify(fs, directory, end, config, progress)
+        _verify(fs, directory, end, config, state)
     except LogDamagedError as damage:
         if not _is_gone(fs, damage):
-            return Verified(progress.batches, progress.size_bytes, damage)
-    return Verified(progress.batches, progress.size_bytes, None)
+            return state.found(damage)
+    return state.found(None)
 
 
 def _is_gone(fs: FileSystem, damage: LogDamagedError) -> bool:
@@ -91,12 +118,11 @@ def _verify(
                 offset=bases[index - 1],
             )
         tail = tail._replace(position=0, unindexed_bytes=0, digest=tail.digest or stored)
-        scan = _scan(fs, path, tail, end, config)
+        scan = _scan(fs, path, tail, end, config, progress)
         if scan is None:
             tail = None  # trimmed between listing and opening
             continue
-        progress.batches += scan.batch_count
-        progress.size_bytes += scan.tail.position
+        progress.add(scan)
         _check(path, base, scan, end)
         tail = scan.tail
     if tail is not None and bases and tail.end_offset < end.offset:
@@ -109,8 +135,14 @@ def _verify(
 
 
 def _scan(
-    fs: FileSystem, path: Path, tail: SegmentTail, end: DigestAt, config: LogConfig
+    fs: FileSystem,
+    path: Path,
+    tail: SegmentTail,
+    end: DigestAt,
+    config: LogConfig,
+    progress: _Progress,
 ) -> SegmentScan | None:
+    report, done = progress.report, progress.size_bytes
     try:
         file = fs.open(path)
     except StorageError:
@@ -125,6 +157,8 @@ def _scan(
             window_bytes=config.scan_bytes,
             index_interval=config.index_interval_bytes,
             mark=end.offset,
+            wanted=progress.wanted,
+            progress=None if report is None else lambda here: report(done + here),
         )
     finally:
         file.close()
