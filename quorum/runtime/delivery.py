@@ -93,11 +93,14 @@ class DeferredDelivery:
         """Defer progress; the listener has the records below ``delivered_end``."""
         if self._is_urgent:
             return
-        is_urgent = any(
-            type(each) is not HighWatermarkAdvanced
-            or each.high_watermark - delivered_end >= GATHERED_RECORDS_MAX
-            for each in progress
-        )
+        is_urgent = False
+        for each in progress:
+            if (
+                type(each) is not HighWatermarkAdvanced
+                or each.high_watermark - delivered_end >= GATHERED_RECORDS_MAX
+            ):
+                is_urgent = True
+                break
         if is_urgent or not self.is_due:
             self.is_due = True
             self._is_urgent = is_urgent

@@ -240,12 +240,14 @@ class DeleteRecordsResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TransferLeadershipRequest(_message.Message):
-    __slots__ = ("target_id", "current_leader_epoch")
+    __slots__ = ("target_id", "current_leader_epoch", "reason")
     TARGET_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     target_id: int
     current_leader_epoch: int
-    def __init__(self, target_id: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, target_id: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class TransferLeadershipResponse(_message.Message):
     __slots__ = ("leader_id", "leader_epoch")
@@ -256,7 +258,7 @@ class TransferLeadershipResponse(_message.Message):
     def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
 
 class AddVoterRequest(_message.Message):
-    __slots__ = ("voter_id", "directory_id", "endpoints", "readmit", "answer_on_append", "timeout_ms", "min_version", "max_version")
+    __slots__ = ("voter_id", "directory_id", "endpoints", "readmit", "answer_on_append", "timeout_ms", "min_version", "max_version", "reason")
     VOTER_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
@@ -265,6 +267,7 @@ class AddVoterRequest(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     MIN_VERSION_FIELD_NUMBER: _ClassVar[int]
     MAX_VERSION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     voter_id: int
     directory_id: bytes
     endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
@@ -273,20 +276,23 @@ class AddVoterRequest(_message.Message):
     timeout_ms: int
     min_version: int
     max_version: int
-    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., readmit: bool = ..., answer_on_append: bool = ..., timeout_ms: _Optional[int] = ..., min_version: _Optional[int] = ..., max_version: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., readmit: bool = ..., answer_on_append: bool = ..., timeout_ms: _Optional[int] = ..., min_version: _Optional[int] = ..., max_version: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class RemoveVoterRequest(_message.Message):
-    __slots__ = ("voter_id", "directory_id", "timeout_ms")
+    __slots__ = ("voter_id", "directory_id", "timeout_ms", "reason")
     VOTER_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     voter_id: int
     directory_id: bytes
     timeout_ms: int
-    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., timeout_ms: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class UpdateVoterRequest(_message.Message):
-    __slots__ = ("voter_id", "directory_id", "endpoints", "timeout_ms", "min_version", "max_version", "current_leader_epoch")
+    __slots__ = ("voter_id", "directory_id", "endpoints", "timeout_ms", "min_version", "max_version", "current_leader_epoch", "reason")
     VOTER_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
@@ -294,6 +300,7 @@ class UpdateVoterRequest(_message.Message):
     MIN_VERSION_FIELD_NUMBER: _ClassVar[int]
     MAX_VERSION_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     voter_id: int
     directory_id: bytes
     endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
@@ -301,7 +308,8 @@ class UpdateVoterRequest(_message.Message):
     min_version: int
     max_version: int
     current_leader_epoch: int
-    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., min_version: _Optional[int] = ..., max_version: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, voter_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., min_version: _Optional[int] = ..., max_version: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class AddVoterResponse(_message.Message):
     __slots__ = ("offset", "leader_epoch")
@@ -326,3 +334,21 @@ class UpdateVoterResponse(_message.Message):
     offset: int
     leader_epoch: int
     def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class DescribeAclsRequest(_message.Message):
+    __slots__ = ("read", "filter")
+    READ_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    read: _metadata_pb2.ReadOptions
+    filter: _commands_pb2.AclFilter
+    def __init__(self, read: _Optional[_Union[_metadata_pb2.ReadOptions, _Mapping]] = ..., filter: _Optional[_Union[_commands_pb2.AclFilter, _Mapping]] = ...) -> None: ...
+
+class DescribeAclsResponse(_message.Message):
+    __slots__ = ("position", "entries", "is_enforced")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    IS_ENFORCED_FIELD_NUMBER: _ClassVar[int]
+    position: _metadata_pb2.ReadPosition
+    entries: _containers.RepeatedCompositeFieldContainer[_commands_pb2.AclEntry]
+    is_enforced: bool
+    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., entries: _Optional[_Iterable[_Union[_commands_pb2.AclEntry, _Mapping]]] = ..., is_enforced: bool = ...) -> None: ...

@@ -54,6 +54,11 @@ class AdminServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DescribeImageRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeImageResponse.FromString,
                 _registered_method=True)
+        self.DescribeAcls = channel.unary_unary(
+                '/quorum.v1.AdminService/DescribeAcls',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsResponse.FromString,
+                _registered_method=True)
         self.DeleteRecords = channel.unary_unary(
                 '/quorum.v1.AdminService/DeleteRecords',
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.SerializeToString,
@@ -105,6 +110,13 @@ class AdminServiceServicer(object):
 
     def DescribeImage(self, request, context):
         """Returns one digest of a node's image: equal images have equal digests.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeAcls(self, request, context):
+        """Returns ACLs, whether or not this node enforces them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -165,6 +177,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DescribeImage,
                     request_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeImageRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_admin__pb2.DescribeImageResponse.SerializeToString,
+            ),
+            'DescribeAcls': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeAcls,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsResponse.SerializeToString,
             ),
             'DeleteRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecords,
@@ -300,6 +317,33 @@ class AdminService(object):
             '/quorum.v1.AdminService/DescribeImage',
             quorum_dot_v1_dot_admin__pb2.DescribeImageRequest.SerializeToString,
             quorum_dot_v1_dot_admin__pb2.DescribeImageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeAcls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/DescribeAcls',
+            quorum_dot_v1_dot_admin__pb2.DescribeAclsRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.DescribeAclsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,51 @@ class ElectionType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ELECTION_TYPE_UNSPECIFIED: _ClassVar[ElectionType]
     ELECTION_TYPE_PREFERRED: _ClassVar[ElectionType]
     ELECTION_TYPE_UNCLEAN: _ClassVar[ElectionType]
+
+class AclResourceType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACL_RESOURCE_TYPE_UNSPECIFIED: _ClassVar[AclResourceType]
+    ACL_RESOURCE_TYPE_ANY: _ClassVar[AclResourceType]
+    ACL_RESOURCE_TYPE_TOPIC: _ClassVar[AclResourceType]
+    ACL_RESOURCE_TYPE_GROUP: _ClassVar[AclResourceType]
+    ACL_RESOURCE_TYPE_CLUSTER: _ClassVar[AclResourceType]
+    ACL_RESOURCE_TYPE_TRANSACTIONAL_ID: _ClassVar[AclResourceType]
+    ACL_RESOURCE_TYPE_DELEGATION_TOKEN: _ClassVar[AclResourceType]
+    ACL_RESOURCE_TYPE_USER: _ClassVar[AclResourceType]
+
+class AclPatternType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACL_PATTERN_TYPE_UNSPECIFIED: _ClassVar[AclPatternType]
+    ACL_PATTERN_TYPE_ANY: _ClassVar[AclPatternType]
+    ACL_PATTERN_TYPE_MATCH: _ClassVar[AclPatternType]
+    ACL_PATTERN_TYPE_LITERAL: _ClassVar[AclPatternType]
+    ACL_PATTERN_TYPE_PREFIXED: _ClassVar[AclPatternType]
+
+class AclOperation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACL_OPERATION_UNSPECIFIED: _ClassVar[AclOperation]
+    ACL_OPERATION_ANY: _ClassVar[AclOperation]
+    ACL_OPERATION_ALL: _ClassVar[AclOperation]
+    ACL_OPERATION_READ: _ClassVar[AclOperation]
+    ACL_OPERATION_WRITE: _ClassVar[AclOperation]
+    ACL_OPERATION_CREATE: _ClassVar[AclOperation]
+    ACL_OPERATION_DELETE: _ClassVar[AclOperation]
+    ACL_OPERATION_ALTER: _ClassVar[AclOperation]
+    ACL_OPERATION_DESCRIBE: _ClassVar[AclOperation]
+    ACL_OPERATION_CLUSTER_ACTION: _ClassVar[AclOperation]
+    ACL_OPERATION_DESCRIBE_CONFIGS: _ClassVar[AclOperation]
+    ACL_OPERATION_ALTER_CONFIGS: _ClassVar[AclOperation]
+    ACL_OPERATION_IDEMPOTENT_WRITE: _ClassVar[AclOperation]
+    ACL_OPERATION_CREATE_TOKENS: _ClassVar[AclOperation]
+    ACL_OPERATION_DESCRIBE_TOKENS: _ClassVar[AclOperation]
+    ACL_OPERATION_TWO_PHASE_COMMIT: _ClassVar[AclOperation]
+
+class AclPermissionType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACL_PERMISSION_TYPE_UNSPECIFIED: _ClassVar[AclPermissionType]
+    ACL_PERMISSION_TYPE_ANY: _ClassVar[AclPermissionType]
+    ACL_PERMISSION_TYPE_DENY: _ClassVar[AclPermissionType]
+    ACL_PERMISSION_TYPE_ALLOW: _ClassVar[AclPermissionType]
 CONFIG_RESOURCE_TYPE_UNSPECIFIED: ConfigResourceType
 CONFIG_RESOURCE_TYPE_TOPIC: ConfigResourceType
 CONFIG_RESOURCE_TYPE_BROKER: ConfigResourceType
@@ -55,9 +100,42 @@ FEATURE_UPGRADE_TYPE_UNSAFE_DOWNGRADE: FeatureUpgradeType
 ELECTION_TYPE_UNSPECIFIED: ElectionType
 ELECTION_TYPE_PREFERRED: ElectionType
 ELECTION_TYPE_UNCLEAN: ElectionType
+ACL_RESOURCE_TYPE_UNSPECIFIED: AclResourceType
+ACL_RESOURCE_TYPE_ANY: AclResourceType
+ACL_RESOURCE_TYPE_TOPIC: AclResourceType
+ACL_RESOURCE_TYPE_GROUP: AclResourceType
+ACL_RESOURCE_TYPE_CLUSTER: AclResourceType
+ACL_RESOURCE_TYPE_TRANSACTIONAL_ID: AclResourceType
+ACL_RESOURCE_TYPE_DELEGATION_TOKEN: AclResourceType
+ACL_RESOURCE_TYPE_USER: AclResourceType
+ACL_PATTERN_TYPE_UNSPECIFIED: AclPatternType
+ACL_PATTERN_TYPE_ANY: AclPatternType
+ACL_PATTERN_TYPE_MATCH: AclPatternType
+ACL_PATTERN_TYPE_LITERAL: AclPatternType
+ACL_PATTERN_TYPE_PREFIXED: AclPatternType
+ACL_OPERATION_UNSPECIFIED: AclOperation
+ACL_OPERATION_ANY: AclOperation
+ACL_OPERATION_ALL: AclOperation
+ACL_OPERATION_READ: AclOperation
+ACL_OPERATION_WRITE: AclOperation
+ACL_OPERATION_CREATE: AclOperation
+ACL_OPERATION_DELETE: AclOperation
+ACL_OPERATION_ALTER: AclOperation
+ACL_OPERATION_DESCRIBE: AclOperation
+ACL_OPERATION_CLUSTER_ACTION: AclOperation
+ACL_OPERATION_DESCRIBE_CONFIGS: AclOperation
+ACL_OPERATION_ALTER_CONFIGS: AclOperation
+ACL_OPERATION_IDEMPOTENT_WRITE: AclOperation
+ACL_OPERATION_CREATE_TOKENS: AclOperation
+ACL_OPERATION_DESCRIBE_TOKENS: AclOperation
+ACL_OPERATION_TWO_PHASE_COMMIT: AclOperation
+ACL_PERMISSION_TYPE_UNSPECIFIED: AclPermissionType
+ACL_PERMISSION_TYPE_ANY: AclPermissionType
+ACL_PERMISSION_TYPE_DENY: AclPermissionType
+ACL_PERMISSION_TYPE_ALLOW: AclPermissionType
 
 class Command(_message.Message):
-    __slots__ = ("tag", "sequence", "origin", "is_repeat", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch")
+    __slots__ = ("tag", "sequence", "origin", "is_repeat", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch", "create_acls", "delete_acls")
     TAG_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +153,8 @@ class Command(_message.Message):
     INIT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     ELECT_LEADERS_FIELD_NUMBER: _ClassVar[int]
     IMPORT_BATCH_FIELD_NUMBER: _ClassVar[int]
+    CREATE_ACLS_FIELD_NUMBER: _ClassVar[int]
+    DELETE_ACLS_FIELD_NUMBER: _ClassVar[int]
     tag: int
     sequence: int
     origin: CommandOrigin
@@ -92,7 +172,9 @@ class Command(_message.Message):
     init_producer_id: InitProducerId
     elect_leaders: ElectLeaders
     import_batch: ImportBatch
-    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ...) -> None: ...
+    create_acls: CreateAcls
+    delete_acls: DeleteAcls
+    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAcls, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAcls, _Mapping]] = ...) -> None: ...
 
 class CommandOrigin(_message.Message):
     __slots__ = ("request_id", "reason", "traceparent")
@@ -492,8 +574,72 @@ class ImportBatch(_message.Message):
     dry_run: bool
     def __init__(self, source_cluster_id: _Optional[str] = ..., checkpoint_offset: _Optional[int] = ..., begin: _Optional[_Union[SourcePosition, _Mapping]] = ..., end: _Optional[_Union[SourcePosition, _Mapping]] = ..., records: _Optional[_Iterable[bytes]] = ..., is_last: bool = ..., dry_run: bool = ...) -> None: ...
 
+class AclEntry(_message.Message):
+    __slots__ = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")
+    RESOURCE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_NAME_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    PERMISSION_TYPE_FIELD_NUMBER: _ClassVar[int]
+    resource_type: AclResourceType
+    resource_name: str
+    pattern_type: AclPatternType
+    principal: str
+    host: str
+    operation: AclOperation
+    permission_type: AclPermissionType
+    def __init__(self, resource_type: _Optional[_Union[AclResourceType, str]] = ..., resource_name: _Optional[str] = ..., pattern_type: _Optional[_Union[AclPatternType, str]] = ..., principal: _Optional[str] = ..., host: _Optional[str] = ..., operation: _Optional[_Union[AclOperation, str]] = ..., permission_type: _Optional[_Union[AclPermissionType, str]] = ...) -> None: ...
+
+class AclFilter(_message.Message):
+    __slots__ = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")
+    RESOURCE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_NAME_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    PERMISSION_TYPE_FIELD_NUMBER: _ClassVar[int]
+    resource_type: AclResourceType
+    resource_name: str
+    pattern_type: AclPatternType
+    principal: str
+    host: str
+    operation: AclOperation
+    permission_type: AclPermissionType
+    def __init__(self, resource_type: _Optional[_Union[AclResourceType, str]] = ..., resource_name: _Optional[str] = ..., pattern_type: _Optional[_Union[AclPatternType, str]] = ..., principal: _Optional[str] = ..., host: _Optional[str] = ..., operation: _Optional[_Union[AclOperation, str]] = ..., permission_type: _Optional[_Union[AclPermissionType, str]] = ...) -> None: ...
+
+class CreateAcls(_message.Message):
+    __slots__ = ("entries", "dry_run")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[AclEntry]
+    dry_run: bool
+    def __init__(self, entries: _Optional[_Iterable[_Union[AclEntry, _Mapping]]] = ..., dry_run: bool = ...) -> None: ...
+
+class CreateAclsResult(_message.Message):
+    __slots__ = ("created_count",)
+    CREATED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    created_count: int
+    def __init__(self, created_count: _Optional[int] = ...) -> None: ...
+
+class DeleteAcls(_message.Message):
+    __slots__ = ("filters", "dry_run")
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    filters: _containers.RepeatedCompositeFieldContainer[AclFilter]
+    dry_run: bool
+    def __init__(self, filters: _Optional[_Iterable[_Union[AclFilter, _Mapping]]] = ..., dry_run: bool = ...) -> None: ...
+
+class DeleteAclsResult(_message.Message):
+    __slots__ = ("removed",)
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    removed: _containers.RepeatedCompositeFieldContainer[AclEntry]
+    def __init__(self, removed: _Optional[_Iterable[_Union[AclEntry, _Mapping]]] = ...) -> None: ...
+
 class CommandResult(_message.Message):
-    __slots__ = ("create_topic", "delete_topic", "alter_partition", "register_broker", "broker_heartbeat", "allocate_producer_ids", "init_producer_id", "elect_leaders", "update_features", "create_partitions")
+    __slots__ = ("create_topic", "delete_topic", "alter_partition", "register_broker", "broker_heartbeat", "allocate_producer_ids", "init_producer_id", "elect_leaders", "update_features", "create_partitions", "create_acls", "delete_acls")
     CREATE_TOPIC_FIELD_NUMBER: _ClassVar[int]
     DELETE_TOPIC_FIELD_NUMBER: _ClassVar[int]
     ALTER_PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -504,6 +650,8 @@ class CommandResult(_message.Message):
     ELECT_LEADERS_FIELD_NUMBER: _ClassVar[int]
     UPDATE_FEATURES_FIELD_NUMBER: _ClassVar[int]
     CREATE_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    CREATE_ACLS_FIELD_NUMBER: _ClassVar[int]
+    DELETE_ACLS_FIELD_NUMBER: _ClassVar[int]
     create_topic: CreateTopicResult
     delete_topic: DeleteTopicResult
     alter_partition: AlterPartitionResult
@@ -514,4 +662,6 @@ class CommandResult(_message.Message):
     elect_leaders: ElectLeadersResult
     update_features: UpdateFeaturesResult
     create_partitions: CreatePartitionsResult
-    def __init__(self, create_topic: _Optional[_Union[CreateTopicResult, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopicResult, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartitionResult, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerResult, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatResult, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIdsResult, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdResult, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeadersResult, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeaturesResult, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResult, _Mapping]] = ...) -> None: ...
+    create_acls: CreateAclsResult
+    delete_acls: DeleteAclsResult
+    def __init__(self, create_topic: _Optional[_Union[CreateTopicResult, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopicResult, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartitionResult, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerResult, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatResult, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIdsResult, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdResult, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeadersResult, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeaturesResult, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResult, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAclsResult, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAclsResult, _Mapping]] = ...) -> None: ...

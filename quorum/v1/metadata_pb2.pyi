@@ -387,16 +387,18 @@ class DescribeConfigsRequest(_message.Message):
     def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[ConfigResource, _Mapping]]] = ..., include_defaults: bool = ...) -> None: ...
 
 class ConfigEntry(_message.Message):
-    __slots__ = ("name", "value", "source", "is_read_only")
+    __slots__ = ("name", "value", "source", "is_read_only", "is_sensitive")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     IS_READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    IS_SENSITIVE_FIELD_NUMBER: _ClassVar[int]
     name: str
     value: str
     source: ConfigSource
     is_read_only: bool
-    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., is_read_only: bool = ...) -> None: ...
+    is_sensitive: bool
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., is_read_only: bool = ..., is_sensitive: bool = ...) -> None: ...
 
 class ResourceConfigs(_message.Message):
     __slots__ = ("resource", "error_code", "entries")

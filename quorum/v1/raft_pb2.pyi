@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PeerHello(_message.Message):
-    __slots__ = ("cluster_id", "node_id", "directory_id", "config_digest", "frame_version_min", "frame_version_max", "process_id")
+    __slots__ = ("cluster_id", "node_id", "directory_id", "config_digest", "frame_version_min", "frame_version_max", "process_id", "tcp_port")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +16,7 @@ class PeerHello(_message.Message):
     FRAME_VERSION_MIN_FIELD_NUMBER: _ClassVar[int]
     FRAME_VERSION_MAX_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
+    TCP_PORT_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node_id: int
     directory_id: bytes
@@ -23,7 +24,8 @@ class PeerHello(_message.Message):
     frame_version_min: int
     frame_version_max: int
     process_id: bytes
-    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., config_digest: _Optional[bytes] = ..., frame_version_min: _Optional[int] = ..., frame_version_max: _Optional[int] = ..., process_id: _Optional[bytes] = ...) -> None: ...
+    tcp_port: int
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., config_digest: _Optional[bytes] = ..., frame_version_min: _Optional[int] = ..., frame_version_max: _Optional[int] = ..., process_id: _Optional[bytes] = ..., tcp_port: _Optional[int] = ...) -> None: ...
 
 class ReadRound(_message.Message):
     __slots__ = ("epoch", "number")

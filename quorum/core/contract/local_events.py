@@ -130,7 +130,7 @@ class ShutDown:
 
 @value
 class Resign:
-    """Resign from leadership now: the state machine cannot go on leading."""
+    """Resign from leadership now, because the state machine cannot apply committed records."""
 
 
 @value

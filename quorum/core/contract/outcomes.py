@@ -1,4 +1,4 @@
-"""How things ended, as enums: tests and metrics compare members, people read their texts.
+"""Outcomes as enums: tests and metrics compare the members, log lines show their texts.
 
 What differs from case to case (an offset, an error's name) is in the ``detail`` beside a member.
 """
@@ -11,11 +11,11 @@ from enum import StrEnum
 class TransferOutcome(StrEnum):
     """How a leadership transfer ended."""
 
-    SUPERSEDED = "gave way to a newer epoch"
-    """Somebody stood, in all likelihood the target."""
+    SUPERSEDED = "superseded by a later epoch"
+    """Another node campaigned, usually the target."""
     RESIGNED = "the leader resigned"
-    NO_VOTER = "it is a voter no longer"
-    NOT_CAUGHT_UP = "it did not reach log end"
+    NO_VOTER = "it is no longer a voter"
+    NOT_CAUGHT_UP = "it did not reach the log end"
     NOT_ELECTED = "it was not elected"
     REFUSED = "it refused with"
     UNREACHABLE = "it cannot be reached"
@@ -28,7 +28,7 @@ class DownloadOutcome(StrEnum):
     NOT_NEEDED = "the log already reaches it"
     RECORDS_SERVED = "the leader has the records"
     SUPERSEDED = "superseded by"
-    ANOTHER_FILE = "the leader's file is another"
+    ANOTHER_FILE = "the leader has a different file"
     REFUSED = "refused with"
     REJECTED = "rejected:"
     """It was downloaded and is damaged."""
@@ -36,7 +36,7 @@ class DownloadOutcome(StrEnum):
 
 
 class DivergenceOutcome(StrEnum):
-    """How a divergence about the log's history was settled."""
+    """How a divergence about the log's history was resolved."""
 
     WON = "a majority holds what this replica holds"
     LOST = "a majority holds another history"
@@ -45,5 +45,5 @@ class DivergenceOutcome(StrEnum):
     NOT_COMPARABLE = "the digests are unknown"
     DAMAGED = "its own files are damaged"
     INTACT = "its own files are intact"
-    CUT = "the log was cut meanwhile"
-    SILENT = "the other side does not answer"
+    CUT = "the log was truncated meanwhile"
+    SILENT = "the peer does not answer"

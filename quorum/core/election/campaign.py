@@ -64,7 +64,7 @@ def why_not_campaign(core: CoreState) -> tuple[CampaignObstacle, str] | None:
     return None
 
 
-def stand(core: CoreState, *, fail_fast: bool, reason: RoleChangeReason) -> bool:
+def begin_campaign(core: CoreState, *, fail_fast: bool, reason: RoleChangeReason) -> bool:
     """Ask for pre-votes if this node may campaign; return whether it did."""
     obstacle = why_not_campaign(core)
     if obstacle is not None:
@@ -109,7 +109,7 @@ def poll_unattached(core: CoreState, role: Unattached) -> None:
     if not core.may_campaign or core.now_ms < role.election_deadline_ms:
         return
     core.fired(Timer.ELECTION)
-    if not stand(core, fail_fast=False, reason=RoleChangeReason.ELECTION_TIMEOUT):
+    if not begin_campaign(core, fail_fast=False, reason=RoleChangeReason.ELECTION_TIMEOUT):
         role.election_deadline_ms = core.random_election_deadline()
 
 
@@ -159,7 +159,7 @@ def poll_candidate(core: CoreState, role: Candidate) -> None:
     elif core.now_ms >= min(role.retry_ms, role.election_deadline_ms):
         is_over = core.now_ms >= role.election_deadline_ms
         core.fired(Timer.VOTE_ROUND if is_over else Timer.LOST_LEADER_RETRY)
-        if not stand(core, fail_fast=role.fail_fast, reason=RoleChangeReason.VOTE_TIMEOUT):
+        if not begin_campaign(core, fail_fast=role.fail_fast, reason=RoleChangeReason.VOTE_TIMEOUT):
             role.election_deadline_ms = core.random_election_deadline()
             role.retry_ms = NEVER_MS
     elif result is not VoteResult.LOST:

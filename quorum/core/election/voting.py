@@ -16,7 +16,7 @@ from quorum.core.contract.reasons import (
     VoteRejection,
 )
 from quorum.core.election.bootstrapping import why_not_vote
-from quorum.core.election.campaign import poll_unattached, stand, why_not_campaign
+from quorum.core.election.campaign import begin_campaign, poll_unattached, why_not_campaign
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.protocol.epoch_claims import has_leader_contact, why_not_considered
 from quorum.core.protocol.refusals import (
@@ -92,7 +92,7 @@ def _campaign_if_due(core: CoreState) -> None:
         and not why_not_campaign(core)
     ):
         core.fired(Timer.FETCH)
-        stand(core, fail_fast=False, reason=RoleChangeReason.FETCH_TIMEOUT)
+        begin_campaign(core, fail_fast=False, reason=RoleChangeReason.FETCH_TIMEOUT)
 
 
 def _meet_another_campaign(
@@ -193,7 +193,9 @@ def _record_vote(core: CoreState, candidate: ReplicaKey) -> None:
     if isinstance(role, Unattached):
         state = core.election
         core.save_election(ElectionState(state.epoch, state.leader_id, candidate, state.vote_floor))
-        role.election_deadline_ms = core.random_election_deadline()
+        # An unknown candidate may be a voter just added, but must not delay elections for ever.
+        if core.voters.knows(candidate):
+            role.election_deadline_ms = core.random_election_deadline()
     else:
         cause = RoleChangeCause(RoleChangeReason.VOTE_GRANTED, candidate.id)
         become_unattached(core, core.epoch, voted=candidate, cause=cause)

@@ -18,7 +18,7 @@ from quorum.core.contract.reasons import (
     Problem,
     RoleChangeReason,
 )
-from quorum.core.election.campaign import stand
+from quorum.core.election.campaign import begin_campaign
 from quorum.core.following.advertised_versions import note_answered, versions_to_advertise
 from quorum.core.following.chunk_requests import ask_ahead
 from quorum.core.following.leader_search import (
@@ -75,7 +75,7 @@ def poll_follower(core: CoreState, role: Follower) -> None:
     if (is_gone or core.now_ms >= role.fetch_deadline_ms) and core.may_campaign:
         core.fired(Timer.LOST_LEADER if is_gone else Timer.FETCH)
         reason = RoleChangeReason.LEADER_GONE if is_gone else RoleChangeReason.FETCH_TIMEOUT
-        if stand(core, fail_fast=is_gone, reason=reason):
+        if begin_campaign(core, fail_fast=is_gone, reason=reason):
             return
         # This node may not campaign. Drop the leader's contact, so that it votes for others.
         role.has_fetched = False
@@ -89,9 +89,10 @@ def poll_fetch(core: CoreState) -> None:
     flight = _fail_late_request(core)
     if flight is not None and flight.has_left and is_search_to_end(core, flight):
         set_search_aside(core, flight)
+        flight = None
     if core.chain.quarantined_log:
         return
-    if core.requests.in_flight is None:
+    if flight is None:
         _ask(core)
     download = core.following.download
     if download is not None:

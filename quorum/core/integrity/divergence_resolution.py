@@ -287,8 +287,6 @@ def _settle(
     core.requests.close_all(Purpose.CHAIN_DIGEST)
     chain.due_ms = NEVER_MS
     chain.quiet_until_ms = core.now_ms + QUIET_MS
-    where = "" if first_offset < 0 else f", first different offset {first_offset}"
-    chain.last_outcome = f"divergence with node {resolution.conflicting_peer}: {outcome}{where}"
     core.event(DivergenceResolutionEnded(resolution.conflicting_peer, outcome, first_offset))
 
 

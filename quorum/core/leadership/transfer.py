@@ -70,9 +70,9 @@ def transfer_leadership(core: CoreState, leader: Leader) -> None:
 
 
 def begin_for_observer(core: CoreState, leader: Leader, observer: ReplicaKey) -> None:
-    """Begin to hand leadership to whom it can, for the sake of the next epoch; nobody is answered.
+    """Begin a transfer to the best voter, so that ``observer`` can follow the next epoch.
 
-    Nothing happens while no other voter could take over.
+    No caller gets an answer. Does nothing while no other voter could take over.
     """
     target = _target(core, leader, NO_NODE)
     if not isinstance(target, str):

@@ -68,6 +68,7 @@ def leader_deadline(core: CoreState, role: Leader) -> int:
 
 def _of_follower(core: CoreState, role: Follower) -> int:
     """As ``_of_others``, unrolled: called after every message to a follower."""
+    leader_id = role.leader_id
     earliest = self_registration_due_ms(core, role)
     if core.may_campaign:
         if role.fetch_deadline_ms < earliest:
@@ -77,11 +78,10 @@ def _of_follower(core: CoreState, role: Follower) -> int:
     flight = core.requests.in_flight
     if flight is None:
         return min(earliest, min(_of_fetching(core), default=NEVER_MS))
-    if flight.has_left:
-        if flight.due_ms < earliest:
-            earliest = flight.due_ms
-        if is_search(core, flight, role.leader_id):
-            earliest = min(earliest, core.following.peers.ready_ms(role.leader_id))
+    if flight.due_ms < earliest:
+        earliest = flight.due_ms
+    if is_search(core, flight, leader_id) and flight.has_left:
+        earliest = min(earliest, core.following.peers.ready_ms(leader_id))
     return earliest
 
 

@@ -218,7 +218,7 @@ class RaftNode:
         return isinstance(role, Leader) and role.takes_writes
 
     @property
-    def is_handing_over(self) -> bool:
+    def is_transferring(self) -> bool:
         """Whether this leader holds writes back for a leadership transfer."""
         role = self._core.role
         return isinstance(role, Leader) and role.transfer is not None

@@ -67,11 +67,12 @@ def live_leader(core: CoreState) -> NodeId:
     return NO_NODE
 
 
-def _why_not_raise(core: CoreState, epoch: Epoch) -> Rejection | None:
+def _why_not_raise(core: CoreState, epoch: Epoch, author: ReplicaKey) -> Rejection | None:
     """Return why a request may not raise the epoch to ``epoch``; None when it may.
 
-    When it may, the raise is charged to the budget of ``RAISES_MAX``. Call this at most once per
-    request, just before the epoch is adopted.
+    When it may, the raise is charged to the budget of ``RAISES_MAX`` that ``author`` shares: that
+    of the voters known here, or that of all others. Call this at most once per request, just before
+    the epoch is adopted.
     """
     if epoch <= core.epoch:
         return None
@@ -80,14 +81,14 @@ def _why_not_raise(core: CoreState, epoch: Epoch) -> Rejection | None:
         return VoteRejection.LEADER_CONTACT, f"leader {leader_id}"
     if core.is_bootstrapping:
         return VoteRejection.BOOTSTRAPPING, ""
-    return _why_not_so_far(core, epoch)
+    return _why_not_so_far(core, epoch, is_known=core.voters.knows(author))
 
 
-def _why_not_so_far(core: CoreState, epoch: Epoch) -> Rejection | None:
+def _why_not_so_far(core: CoreState, epoch: Epoch, *, is_known: bool) -> Rejection | None:
     """Charge the jump to ``epoch`` to the budget; return the reason if too little is left."""
     period_ms = core.config.election_timeout_ms
     cost_ms, budget_ms = (epoch - core.epoch) * period_ms, RAISES_MAX * period_ms
-    if core.rate_limits.charge_raise(core.now_ms, cost_ms, budget_ms):
+    if core.rate_limits.charge_raise(core.now_ms, cost_ms, budget_ms, is_known=is_known):
         return None
     return VoteRejection.EPOCH_TOO_FAR, f"epoch {epoch}, not {core.epoch}"
 
@@ -119,7 +120,7 @@ def why_not_considered(core: CoreState, request: VoteRequest) -> Rejection | Non
         return stranger
     if request.epoch > core.epoch and not core.may_campaign and not _is_called_voter(core, request):
         return VoteRejection.NOT_ASKED_AS_VOTER, ""
-    return _why_not_raise(core, request.epoch)
+    return _why_not_raise(core, request.epoch, request.candidate)
 
 
 def _is_called_voter(core: CoreState, request: VoteRequest) -> bool:
@@ -150,7 +151,9 @@ def refusal_of_leader_claim(core: CoreState, leader: ReplicaKey, epoch: Epoch) -
         return ErrorCode.INELIGIBLE_REPLICA
     # In an epoch without a leader it would stay out of the quorum until the next election.
     is_bound = epoch > core.epoch and not core.may_campaign
-    return ErrorCode.UNKNOWN_LEADER_EPOCH if is_bound or _why_not_raise(core, epoch) else None
+    return (
+        ErrorCode.UNKNOWN_LEADER_EPOCH if is_bound or _why_not_raise(core, epoch, leader) else None
+    )
 
 
 def may_lead(core: CoreState, leader: ReplicaKey, epoch: Epoch) -> bool:

@@ -91,15 +91,14 @@ def become_unattached(
     """Follow no leader in ``epoch``; ``voted`` is the vote cast in it, if any.
 
     A running election timer is carried over, so that messages cannot keep a node from ever
-    campaigning. A granted vote and roles without an election timer draw a new one.
+    campaigning. A vote for a known voter and roles without an election timer draw a new one.
     """
-    running_ms = _running_election_timer(core.role) if voted is None else None
-    if core.is_lone_voter:
-        deadline = core.now_ms
-    elif running_ms is not None:
-        deadline = max(running_ms, core.now_ms)
-    else:
-        deadline = core.random_election_deadline()
+    is_for_a_voter = voted is not None and core.voters.knows(voted)
+    running_ms = None if is_for_a_voter else _running_election_timer(core.role)
+    deadline = core.now_ms
+    if not core.is_lone_voter:
+        drawn_ms = core.random_election_deadline() if running_ms is None else running_ms
+        deadline = max(drawn_ms, deadline)
     # The winner of this vote announces itself sooner than a search would find it.
     quiet_ms = core.config.election_timeout_ms // _VOTE_QUIET_DIVISOR
     keeps = epoch == core.epoch
@@ -117,7 +116,7 @@ def become_unattached(
 
 
 def _running_election_timer(role: Role) -> int | None:
-    """Return the deadline of the election timer that goes on when ``role`` ends, if any does."""
+    """Return the deadline of the election timer that continues when ``role`` ends; None without."""
     was_rejected = isinstance(role, Prospective) and any(
         ballot.granted is False for ballot in role.ballots.values()
     )

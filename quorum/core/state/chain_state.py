@@ -77,7 +77,6 @@ class ChainState:
     """No new divergence before: each reads the whole log."""
     quarantined_log: str = ""
     """Why this log is wrong; the node is about to stop."""
-    last_outcome: str = ""
 
     @property
     def log_problem(self) -> str:

@@ -151,11 +151,11 @@ class CoreState:
 
     @property
     def may_campaign(self) -> bool:
-        """Whether this node may stand if nothing else speaks against it.
+        """Whether this node may campaign unless another rule forbids it.
 
-        A voter; or one whose removal is not known to be committed, because it may be the only one
-        left with that record, behind which nobody else can be elected. It does not count its own
-        vote then. See: Raft dissertation section 4.2.2.
+        True for a voter, and for a voter whose removal is not known to be committed: it may be the
+        only one left with that record, and no voter without it could be elected. It does not count
+        its own vote then. See: Raft dissertation section 4.2.2.
         """
         return self.is_voter or (
             self.voters.latest_offset >= self.high_watermark
@@ -181,7 +181,7 @@ class CoreState:
     def is_bootstrapping(self) -> bool:
         """Whether this is a bootstrap voter that does not know its quorum to be bootstrapped.
 
-        A lone voter has nobody to ask.
+        A lone voter has no other voter to ask.
         """
         if self.epoch > 0 or not self.is_voter or len(self.voters.latest) == 1:
             return False
@@ -298,13 +298,13 @@ class CoreState:
         self._store_election(replace(self.election, bootstrap_state=bootstrap_state))
 
     def disqualify(self, reason: DisqualifiedReason, detail: str) -> None:
-        """Never vote, stand or count as a voter again with this directory id."""
+        """Never vote, campaign or count as a voter again with this directory id."""
         if not self.election.disqualified:
             self._store_election(replace(self.election, disqualified=detail))
             self._report_disqualified(reason)
 
     def adopt_election(self, state: ElectionState) -> None:
-        """Make ``state``, which is on disk or on its way there, the present one."""
+        """Make ``state``, which is on disk or was submitted to it, the current one."""
         self.election = state
         self.epoch = state.epoch
 
@@ -348,7 +348,7 @@ class CoreState:
         self.progress(VotersChanged(latest.voters))
 
     def announce_leadership(self) -> None:
-        """Tell who leads, if that is news. A leader not yet established is nobody."""
+        """Report the leader if it has changed. A leader that is not established is not reported."""
         role = self.role
         change = LeadershipChanged(
             NO_NODE if isinstance(role, Resigned) else self.leader_id,

@@ -78,7 +78,7 @@ class Difference:
         )
 
     def count(self, voters: Iterable[Held]) -> Count:
-        """Sort the voters' answers; who knows nothing or is undecided counts for nobody."""
+        """Count the voters' answers; an unknown or undecided one counts for no side."""
         count, others = Count(), Counter[DigestAt]()
         for held in voters:
             if not self.is_beyond(held) or self.is_undecided(held):

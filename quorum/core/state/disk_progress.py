@@ -1,4 +1,4 @@
-"""How far the disk has come with the work that the core handed to it.
+"""Progress of the disk with the work that the core submitted.
 
 All effects share one rising sequence of tickets. A message that promises something waits for one.
 

@@ -1,8 +1,8 @@
-"""Since when the disk owes a completion: how a hung disk shows without a thread or a clock.
+"""Detects a hung disk without a thread or a clock: since when no write has completed.
 
-Writes are executed in order, so progress on any ticket is progress; what counts is how long
-there was none while something was outstanding. That is the length of one pass of the writer:
-its appends and its sync.
+Writes are executed in order, so progress on any ticket is progress. The watch measures how long
+there was none while a write was outstanding, which is the length of one pass of the writer: its
+appends and its sync.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a replica needs to follow a leader: whom it may ask, and the snapshot on its way.
+"""The state of a replica that follows a leader: the peers that it may ask, and the download.
 
-The request under way is in ``PendingRequests.in_flight``.
+The open request is in ``PendingRequests.in_flight``.
 
 Invariant: at most one download at a time, and at most one sealed snapshot that waits.
 

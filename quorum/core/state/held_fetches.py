@@ -87,8 +87,8 @@ class HeldFetches:
         )
 
     def take_ahead(self, voters_max: int, offset: int) -> list[HeldFetch]:
-        """The ``voters_max`` voters that have most, quickest first among equals, and whoever is at
-        or below ``offset``; no consumers.
+        """Take the Fetches of the ``voters_max`` most caught-up voters, the quickest first among
+        equals, and of every replica at or below ``offset``; not those of consumers.
         """
         held = self._held.values()
         voters = list(filter(_is_voter, held))

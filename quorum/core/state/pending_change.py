@@ -1,7 +1,6 @@
-"""The one change of the voter set that a leader has under way, and how it is answered.
+"""The pending change of the voter set on a leader, and its answer.
 
-Plain data and its last word. What may begin is in ``voter_change_checks``, how it goes on in
-``voter_changes``.
+``voter_change_checks`` decides which change may begin; ``voter_changes`` carries it out.
 
 See: KIP-853; ADR 30.
 """

@@ -1,14 +1,13 @@
 """Read rounds: the proof that a leader still led after a read arrived.
 
-A leader stamps the number of its current round on every answer; voters echo the latest they
-have seen in their next Fetch or FetchSnapshot. A majority of echoes of round *r* means that a
+A leader puts the number of its current round into every response; voters echo the latest number
+in their next Fetch or FetchSnapshot. A majority of echoes of round *r* means that a
 majority had not left the epoch after *r* began, so no later leader can have committed
 anything before it. An echo is counted like an acknowledged offset.
 
-Reads that arrive while a round is under way wait for the next one: their round must begin
-after them. When no read waits, rounds follow one another all the same, carried by the
-Fetches that come anyway; nobody is hurried for them. They tell since when the leader has not
-heard from its majority (``as_of_ms``).
+Reads that arrive during a round wait for the next one, because their round must begin after them.
+Without waiting reads the rounds continue with the Fetches that come anyway, and cause no message.
+They show when a majority last followed the leader (``as_of_ms``).
 
 See: Raft dissertation section 6.4; ADR 9.
 """

@@ -1,4 +1,4 @@
-"""What this replica has to ask of its leader about its own entry in the voter set.
+"""The request that this replica must send to its leader about its own entry in the voter set.
 
 See: ``quorum.core.membership.self_registration``; ADR 30.
 """

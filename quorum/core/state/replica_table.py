@@ -36,13 +36,13 @@ def build_remote(core: CoreState, leader: Leader) -> None:
         leader.remote[voter.key.id] = progress
     itself = leader.counts_itself
     leader.others_needed = majority.quorum_size(len(leader.remote) + itself) - itself
-    # One that left has no say any more, and may go on as an observer.
+    # A replica that left the set does not count any more, and may continue as an observer.
     leader.contacted &= leader.remote.keys()
     for progress in known.values():
         if leader.remote.get(progress.key.id) is not progress:
             progress.is_voter = False
             core.requests.close(progress.begin)
-            # A disqualified disk is there already, as what it is.
+            # A disqualified disk is already among the observers.
             leader.observers.setdefault(progress.key, progress)
 
 
@@ -163,9 +163,10 @@ def tree_view(core: CoreState) -> TreeView:
 
 
 def reported_subtree(core: CoreState) -> Subtree | None:
-    """The observers below this node as it reports them; None when there are none.
+    """Return the observers below this node, as it reports them; None without any.
 
-    A voter serves nobody; whoever fetched from it before it became one counts until it is silent.
+    A voter serves no observer; one that fetched from it before it became a voter counts until it
+    is silent.
     """
     relay = core.relay
     if relay is None or (core.is_voter and relay.subtree is None):

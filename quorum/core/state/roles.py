@@ -4,7 +4,7 @@ A follower has no vote tally because there is no field for it. What survives a c
 (epoch, vote, log, high watermark, download) lives in ``CoreState``; which change is legal is
 ``role_transitions``' table; what a role does is in the conversation modules.
 
-Observers are ``Unattached`` or ``Follower`` and never stand.
+Observers are ``Unattached`` or ``Follower`` and never campaign.
 
 See: KIP-595, KIP-853, KIP-996 (Prospective).
 """
@@ -26,7 +26,7 @@ from quorum.types import NodeId, ReplicaKey, VersionRange
 
 @dataclass(slots=True)
 class Unattached:
-    """Follows nobody. May have voted in this epoch; looks for a leader by Fetch."""
+    """Knows no leader. May have voted in this epoch; searches for a leader by Fetch."""
 
     election_deadline_ms: int
     discover_at_ms: int = 0
@@ -69,7 +69,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Transfer:
-    """Leadership on its way to another voter; the leader takes no writes meanwhile."""
+    """A transfer of leadership to another voter; the leader takes no writes meanwhile."""
 
     target: ReplicaKey
     token: int

@@ -1,9 +1,9 @@
 """Every timer of the core: what it is for, how long it runs, what happens when it fires.
 
-A timer fires where its conversation finds its time come and acts on it; it is counted there, and
-nowhere else (``CoreState.fired``). ``deadlines`` says when the node has to be woken for one.
-Waiting periods that nothing wakes for, such as an observer's session, are looked at in a leader's
-upkeep and counted when they turn out to be over.
+A timer fires where the code that owns it finds it due and acts; it is counted only there
+(``CoreState.fired``). ``deadlines`` returns when the node must be woken for one. Periods for which
+no node is woken, such as an observer's session, are checked in the leader's upkeep and counted when
+they are over.
 
 See: docs/reference/protocol.md.
 """
@@ -48,33 +48,37 @@ class Timer(Enum):
     YIELD = TimerKind(
         "yield",
         "a quarter of `election_timeout_ms`",
-        "a voter that let another campaign go first goes on with its own",
+        "a voter that let another one campaign first continues its own campaign",
     )
     LOST_LEADER = TimerKind(
         "lost leader",
         "up to `lost_leader_jitter_ms`, or as an EndQuorumEpoch implies",
-        "a follower whose leader is gone stands",
+        "a follower whose leader is gone campaigns",
     )
-    PRE_VOTE_ROUND = TimerKind("pre-vote round", _E, "Prospective gives the round up")
+    PRE_VOTE_ROUND = TimerKind(
+        "pre-vote round", _E, "a Prospective voter ends the round of pre-votes"
+    )
     VOTE_ROUND = TimerKind("vote round", _E, "a candidate not elected asks for pre-votes again")
     LOST_LEADER_RETRY = TimerKind(
         "lost leader retry",
         "up to `lost_leader_retry_ms`",
-        "a rejected round is asked again, because the leader is gone",
+        "a rejected round is repeated, because the leader is gone",
     )
     RESIGNATION = TimerKind("resignation", _E, "a resigned leader leaves its epoch")
     SEARCH_END = TimerKind(
-        "search end", _BACKOFF, "a question to another peer gives way to one to the leader"
+        "search end",
+        _BACKOFF,
+        "a request to another peer is given up, and the leader is asked again",
     )
     DISCOVERY = TimerKind(
         "discovery",
         "a quarter of `election_timeout_ms`",
-        "a voter without a leader begins to ask others who leads",
+        "a voter without a leader asks other peers for the leader",
     )
     DOWNLOAD_CONTACT = TimerKind(
         "download contact",
         "a quarter of `fetch_timeout_ms`",
-        "a sign of life to the leader while a checkpoint is verified",
+        "a Fetch keeps contact with the leader while a checkpoint is verified",
     )
     CHECK_QUORUM = TimerKind(
         "check quorum", "1.5 times `fetch_timeout_ms`", "a leader without a majority resigns"
@@ -82,7 +86,7 @@ class Timer(Enum):
     UPKEEP = TimerKind(
         "upkeep",
         "half of `fetch_timeout_ms`",
-        "a leader looks after silent replicas, the log start and its self registration",
+        "a leader checks silent replicas, the log start and its self registration",
     )
     BEGIN_QUORUM = TimerKind(
         "begin quorum",
@@ -90,17 +94,19 @@ class Timer(Enum):
         "the leader announces itself to a silent voter",
     )
     HELD_FETCH = TimerKind(
-        "held fetch", "the Fetch's own, at most `fetch_max_wait_ms`", "it is answered empty-handed"
+        "held fetch",
+        "the Fetch's own, at most `fetch_max_wait_ms`",
+        "it is answered without records",
     )
     APPEND_DELAY = TimerKind(
         "append delay",
         "`append_delay_ms`",
-        "a replica that no commit waits for is served the records gathered",
+        "a replica that no commit waits for gets the records gathered so far",
     )
     WATERMARK_DELAY = TimerKind(
         "watermark delay",
         "`high_watermark_delay_ms`",
-        "a held Fetch is answered to tell the high watermark",
+        "a held Fetch is answered to report the high watermark",
     )
     SNAPSHOT_HOLD = TimerKind(
         "snapshot hold",
@@ -128,13 +134,15 @@ class Timer(Enum):
         "read patience", "twice `fetch_timeout_ms`", "a read that waits for a leader fails"
     )
     WATERMARK_STORE = TimerKind(
-        "watermark store", "`high_watermark_store_ms`", "the high watermark is written down"
+        "watermark store", "`high_watermark_store_ms`", "the high watermark is stored on disk"
     )
     DISK_SUSPECTED = TimerKind(
-        "hung disk, first look", "7/8 of `disk_stall_ms`", "the disk is looked at once more"
+        "hung disk, first check", "7/8 of `disk_stall_ms`", "the disk is checked once more"
     )
     DISK_STALLED = TimerKind(
-        "hung disk, second look", "1/8 of `disk_stall_ms`", "a leader resigns; nobody gets a vote"
+        "hung disk, second check",
+        "1/8 of `disk_stall_ms`",
+        "a leader resigns; no vote is granted",
     )
     RELAY_PATIENCE = TimerKind(
         "relay patience",
@@ -145,12 +153,12 @@ class Timer(Enum):
     RELAY_HELD_FETCH = TimerKind(
         "relay's held fetch",
         "the Fetch's own, at most `fetch_max_wait_ms`",
-        "it is answered empty-handed",
+        "it is answered without records",
     )
     RELAY_AGE = TimerKind(
-        "relay age", "`relay_age_max_ms`", "a relay whose leader is silent sends its observers away"
+        "relay age", "`relay_age_max_ms`", "a relay whose leader is silent refuses its observers"
     )
-    RELAY_UPKEEP = TimerKind("relay upkeep", "one second", "a relay counts its subtree anew")
+    RELAY_UPKEEP = TimerKind("relay upkeep", "one second", "a relay counts its subtree again")
 
 
 FiredTimer: TypeAlias = Timer | tuple[Timer, Purpose]

@@ -154,8 +154,11 @@ class VoterHistory:
 
     def endpoints_of(self, node_id: NodeId) -> tuple[Endpoint, ...]:
         """Return that voter's endpoints in the newest set with it; empty if there is none."""
-        found = (voters.endpoints_of(node_id) for voters in reversed(self._sets))
-        return next(filter(None, found), ())
+        for voters in reversed(self._sets):
+            endpoints = voters.endpoints_of(node_id)
+            if endpoints:
+                return endpoints
+        return ()
 
     def at(self, end_offset: int) -> VoterSet:
         """Return the set in force for a log that ends at ``end_offset`` (exclusive)."""
