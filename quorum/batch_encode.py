@@ -19,12 +19,10 @@ from quorum.batch_header import (
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
     MAGIC,
-    TRANSACTIONAL_BIT,
 )
-from quorum.compression import CompressionError, compress
 from quorum.errors import QuorumUsageError
 from quorum.record_prefix import NULL_KEY, PLAIN_PREFIXES, plain_prefix
-from quorum.varint import encode_varint
+from quorum.varint import SMALL_VARINTS, encode_varint
 
 RecordHeader = tuple[str, bytes | None]
 
@@ -37,6 +35,7 @@ _EPOCH_AT = 12
 _ATTRIBUTES_AND_TIMESTAMP = b"\x00\x00"
 _EMPTY_HEADERS = b"\x00"
 _PREFIX_COUNT = len(PLAIN_PREFIXES)
+_SMALL_COUNT = len(SMALL_VARINTS)
 _HEADER_NAMES_MAX = 64
 _header_names: dict[str, bytes] = {}
 
@@ -48,7 +47,9 @@ def _encode_headers(headers: Sequence[RecordHeader]) -> bytes:
         if value is None:
             parts += (front, NULL_KEY)
         else:
-            parts += (front, encode_varint(len(value)), value)
+            size = len(value)
+            front_of_value = SMALL_VARINTS[size] if size < _SMALL_COUNT else encode_varint(size)
+            parts += (front, front_of_value, value)
     return b"".join(parts)
 
 
@@ -62,16 +63,13 @@ def _encode_name(name: str) -> bytes:
 
 
 def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) -> bytes:
-    body = b"".join(
-        (
-            _ATTRIBUTES_AND_TIMESTAMP,
-            encode_varint(index),
-            NULL_KEY if key is None else encode_varint(len(key)) + key,
-            encode_varint(len(value)),
-            value,
-            headers,
+    if key is not None:
+        prefix = b"".join(
+            (_ATTRIBUTES_AND_TIMESTAMP, encode_varint(index), encode_varint(len(key)), key)
         )
-    )
+    else:
+        prefix = PLAIN_PREFIXES[index] if index < _PREFIX_COUNT else plain_prefix(index)
+    body = b"".join((prefix, encode_varint(len(value)), value, headers))
     return encode_varint(len(body)) + body
 
 
@@ -105,7 +103,7 @@ def _encode_records(
     return b"".join(parts)
 
 
-def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
+def encode_batch(
     values: Sequence[bytes],
     *,
     base_offset: int,
@@ -115,25 +113,20 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
     producer_epoch: int = -1,
     base_sequence: int = -1,
     headers: Sequence[RecordHeader] = (),
-    codec: int = 0,
     control_keys: Sequence[bytes] | None = None,
-    transactional: bool = False,
 ) -> bytes:
     """Return one batch with ``values`` at consecutive offsets from ``base_offset`` on.
 
     ``timestamp`` (milliseconds since 1970) applies to the batch and to every record. Only the
-    first record has ``headers``. ``codec`` is 0 (none) or 4 (zstd). ``control_keys``, one per
-    value, make it a control batch.
+    first record has ``headers``. ``control_keys``, one per value, make it a control batch.
 
     Raises:
-        QuorumUsageError: No values, an empty value, a number outside its field, a codec that
-            is not written, or a batch above ``BATCH_BYTES_MAX``.
+        QuorumUsageError: No values, an empty value, a number outside its field, or a batch above
+            ``BATCH_BYTES_MAX``.
     """
     count = len(values)
     first_headers = _encode_headers(headers) if headers else _EMPTY_HEADERS
-    attributes = codec
-    if transactional:
-        attributes |= TRANSACTIONAL_BIT
+    attributes = 0
     if control_keys is not None:
         attributes |= CONTROL_BIT
         if len(control_keys) != count:
@@ -142,8 +135,6 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
         raise QuorumUsageError(f"a batch of {count} values, each must be non-empty")
     try:
         records = _encode_records(values, control_keys, first_headers)
-        if codec:
-            records = compress(codec, records)
         back = _BACK.pack(
             attributes,
             count - 1,
@@ -160,7 +151,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header, by keyword
         front = _FRONT.pack(
             base_offset, size - LENGTH_OVERHEAD_BYTES, epoch, MAGIC, crc32c(records, crc32c(back))
         )
-    except (struct.error, ValueError, CompressionError) as error:
+    except (struct.error, ValueError) as error:
         raise QuorumUsageError(f"cannot encode a batch: {error}") from error
     return b"".join((front, back, records))
 

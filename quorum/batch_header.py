@@ -222,12 +222,12 @@ def check_crc(
 
 
 def scan_batches(
-    data: Buffer, *, path: object = None, base_position: int = 0, verify_crc: bool = True
+    data: Buffer, *, path: object = None, verify_crc: bool = True
 ) -> list[BatchHeader]:
     """Return every batch of ``data``, which must be whole batches at contiguous offsets.
 
-    ``base_position`` is the file position of ``data[0]``, for errors only; ``position`` of the
-    returned headers counts from the start of ``data``.
+    ``position`` of the returned headers counts from the start of ``data``. ``path`` is for errors
+    only.
 
     Raises:
         CorruptBatchError: A batch is damaged or cut off, leaves a gap in the offsets, or is
@@ -240,21 +240,21 @@ def scan_batches(
     total = len(data)
     next_offset = epoch = -1
     while position < total:
-        header = read_header(data, position, path=path, base_position=base_position)
+        header = read_header(data, position, path=path)
         after = position + header.size
         if verify_crc and crc32c(view[position + CRC_START : after]) != header.crc:
-            check_crc(data, header, path=path, base_position=base_position)
+            check_crc(data, header, path=path)
         if header.base_offset != next_offset and found:
             raise CorruptBatchError(
                 f"base offset {header.base_offset} where {next_offset} follows",
                 path=path,
-                position=base_position + position,
+                position=position,
             )
         if header.epoch < epoch:
             raise CorruptBatchError(
                 f"leader epoch {header.epoch} after epoch {epoch}",
                 path=path,
-                position=base_position + position,
+                position=position,
             )
         add(header)
         next_offset = header.end_offset

@@ -1,10 +1,11 @@
 """The codecs of record batches: the only module that uses compression libraries.
 
-It decompresses a batch's records within a given bound, and compresses those we write. Libraries are
-imported on first use. gzip is in the standard library and zstandard is a dependency; lz4 and snappy
-come with the extra ``codecs``. Uncompressed files (every checkpoint of ours) need none of them.
+It decompresses a batch's records within a given bound. Quorate writes none. Libraries are imported
+on first use. gzip is in the standard library and zstandard is a dependency; lz4 and snappy
+come with the extra ``codecs``. Uncompressed files (all that Quorate writes) need none of them.
+
 Invariant: no call returns, or allocates for its result, more than the given maximum plus one
-Invariant: no call returns, or allocates for its result, more than the given maximum plus one
+block.
 """
 
 from __future__ import annotations
@@ -171,20 +172,3 @@ def decompress(codec: int, data: bytes, size_max: int = DECOMPRESSED_BYTES_MAX) 
     if decompressor is None:
         raise CompressionError(f"unknown compression codec {codec}")
     return decompressor(data, size_max)
-
-
-def compress(codec: int, data: bytes) -> bytes:
-    """Compress ``data`` with the given codec; only none and zstd are supported.
-
-    The frame contains its content size, so that readers can size their buffer.
-
-    Raises:
-        CompressionError: A codec that is only read, or a missing library.
-    """
-    if codec == Codec.NONE:
-        return data
-    if codec != Codec.ZSTD:
-        raise CompressionError(f"codec {codec} is read but not written")
-    zstandard = _library("zstandard", Codec.ZSTD)
-    compressed: bytes = zstandard.ZstdCompressor().compress(data)
-    return compressed

@@ -8,10 +8,8 @@ equal byte for byte, headers with base offset and epoch included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from hashlib import blake2b
 
-from quorum.batch_header import BatchHeader
 from quorum.varint import Buffer
 
 LOG_DIGEST_BYTES = 16
@@ -32,11 +30,3 @@ def fold(previous: bytes, batch: Buffer) -> bytes:
     state.update(previous)
     state.update(batch)
     return state.digest()
-
-
-def fold_batches(previous: bytes, data: Buffer, headers: Iterable[BatchHeader]) -> bytes:
-    """Fold each batch that ``scan_batches`` found in ``data``, in order."""
-    view = memoryview(data)
-    for header in headers:
-        previous = fold(previous, view[header.position : header.end_position])
-    return previous

@@ -53,6 +53,8 @@ class ErrorCode(IntEnum):
     BROKER_NOT_AVAILABLE = 8, "UNAVAILABLE", "UNREACHABLE", _RETRIABLE
     MESSAGE_TOO_LARGE = 10, "RESOURCE_EXHAUSTED", "FAILED"
     INVALID_TOPIC = 17, "INVALID_ARGUMENT", "USAGE"
+    TOPIC_AUTHORIZATION_FAILED = 29, "PERMISSION_DENIED", "REFUSED"
+    GROUP_AUTHORIZATION_FAILED = 30, "PERMISSION_DENIED", "REFUSED"
     CLUSTER_AUTHORIZATION_FAILED = 31, "PERMISSION_DENIED", "REFUSED"
     UNSUPPORTED_VERSION = 35, "FAILED_PRECONDITION", "FAILED"
     TOPIC_ALREADY_EXISTS = 36, "ALREADY_EXISTS", "CONFLICT"
@@ -71,6 +73,7 @@ class ErrorCode(IntEnum):
     INVALID_PRODUCER_ID_MAPPING = 49, "ABORTED", "FAILED"
     INVALID_TRANSACTION_TIMEOUT = 50, "INVALID_ARGUMENT", "FAILED"
     CONCURRENT_TRANSACTIONS = 51, "ABORTED", "UNREACHABLE", _RETRIABLE
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "PERMISSION_DENIED", "REFUSED"
     UNKNOWN_PRODUCER_ID = 59, "NOT_FOUND", "FAILED"
     FENCED_LEADER_EPOCH = 74, "ABORTED", "CONFLICT", _RETRIABLE
     UNKNOWN_LEADER_EPOCH = 75, "UNAVAILABLE", "UNREACHABLE", _RETRIABLE
@@ -106,12 +109,7 @@ class ErrorCode(IntEnum):
 
 
 class QuorateError(Exception):
-    """The base of every error of ours that a caller may handle.
-
-    ``retriable``: whether the same call can succeed later without a change by the caller.
-    """
-
-    retriable = False
+    """The base of every error of ours that a caller may handle."""
 
 
 class QuorumUsageError(QuorateError):
@@ -140,8 +138,6 @@ class ListenError(QuorateError):
 
 class DiskFullError(StorageError):
     """A write was refused for lack of space; a partial write was undone."""
-
-    retriable = True
 
 
 class CorruptBatchError(StorageError):

@@ -1,8 +1,10 @@
 """Ports of the runtime to the outside, as protocols with one contract each.
 
-Every port has a real implementation and a fake, and both pass the same contract test.
-``FileSystem``, ``LogStore``, ``SnapshotStore`` and ``ElectionStore`` may block: only the writer
-thread writes to them. Any thread may call ``read`` of the first two for written data.
+``FileSystem`` and ``Clock`` also have simulated implementations; both file systems pass the same
+contract tests. The three stores have one implementation each: their ports keep the runtime from
+importing the log and the checkpoints. ``FileSystem``, ``LogStore``, ``SnapshotStore`` and
+``ElectionStore`` may block: only the writer thread writes to them. Any thread may call ``read`` of
+the first two for written data.
 """
 
 from __future__ import annotations

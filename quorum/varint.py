@@ -38,7 +38,8 @@ def _leb128(value: int) -> bytes:
 # Lengths and offset deltas are nearly always small non-negative numbers, so one list lookup
 # replaces the loop on the leader's write path.
 _UVARINTS: tuple[bytes, ...] = tuple(_leb128(n) for n in range(_TABLE_SIZE))
-_VARINTS: tuple[bytes, ...] = tuple(_leb128(n << 1) for n in range(_TABLE_SIZE))
+SMALL_VARINTS: tuple[bytes, ...] = tuple(_leb128(n << 1) for n in range(_TABLE_SIZE))
+"""``encode_varint`` of the numbers from 0 on, for encoders that save the call."""
 
 
 def encode_uvarint(value: int) -> bytes:
@@ -61,23 +62,10 @@ def encode_varint(value: int) -> bytes:
         ValueError: If the value is outside [-2**31, 2**31).
     """
     if 0 <= value < _TABLE_SIZE:
-        return _VARINTS[value]
+        return SMALL_VARINTS[value]
     if not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{value} does not fit a varint")
     return _leb128((value << 1) ^ (value >> 31))
-
-
-def encode_varlong(value: int) -> bytes:
-    """Encode a signed 64-bit value as zig-zag LEB128, 1 to 10 bytes.
-
-    Raises:
-        ValueError: If the value is outside [-2**63, 2**63).
-    """
-    if 0 <= value < _TABLE_SIZE:
-        return _VARINTS[value]
-    if not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"{value} does not fit a varlong")
-    return _leb128((value << 1) ^ (value >> 63))
 
 
 def _read_leb128(data: Buffer, position: int, end: int, bytes_max: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from grpc import aio
 
 from quorum.answered import Form, Refusal, Service, notify
 from quorum.core.messages.fetch_messages import FetchRequest
-from quorum.core.messages.message_types import REQUESTS, Request
+from quorum.core.messages.message_types import Request
 from quorum.core.messages.refusals import Codes
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
@@ -34,15 +34,15 @@ OWN_CODES: Mapping[type[Request], Codes] = {
 _OF_A_CALL: Statuses = frozenset(
     {_S.INVALID_ARGUMENT, _S.RESOURCE_EXHAUSTED, _S.DEADLINE_EXCEEDED, _S.UNAVAILABLE}
 )
-_OF_AN_ELECTION_CALL: Statuses = _OF_A_CALL | {_S.PERMISSION_DENIED}
+_OF_A_BOUND_CALL: Statuses = _OF_A_CALL | {_S.PERMISSION_DENIED}
 
 STATUSES: Mapping[str, Statuses] = {
-    "Vote": _OF_AN_ELECTION_CALL,
-    "BeginQuorumEpoch": _OF_AN_ELECTION_CALL,
-    "EndQuorumEpoch": _OF_AN_ELECTION_CALL,
-    "Fetch": _OF_A_CALL,
-    "FetchSnapshot": _OF_A_CALL,
-    "ChainDigest": _OF_A_CALL,
+    "Vote": _OF_A_BOUND_CALL,
+    "BeginQuorumEpoch": _OF_A_BOUND_CALL,
+    "EndQuorumEpoch": _OF_A_BOUND_CALL,
+    "Fetch": _OF_A_BOUND_CALL,
+    "FetchSnapshot": _OF_A_BOUND_CALL,
+    "ChainDigest": _OF_A_BOUND_CALL,
     EXCHANGE_METHOD: frozenset(
         {
             _S.INVALID_ARGUMENT,
@@ -67,20 +67,6 @@ def codes_of(request: type[Request]) -> Codes:
     if issubclass(request, FetchRequest | FetchSnapshotRequest):
         found |= request.relay_refusals
     return found
-
-
-def peer_refusals() -> set[Refusal]:
-    """Return the table as single rows."""
-    found = {
-        Refusal(Service.PEERS, kind_of(request), Form.ANSWER, code.name)
-        for request in REQUESTS
-        for code in codes_of(request)
-    }
-    return found | {
-        Refusal(Service.PEERS, method, Form.STATUS, status.name)
-        for method, statuses in STATUSES.items()
-        for status in statuses
-    }
 
 
 def name_refusal(request: type[Request], error: ErrorCode) -> None:

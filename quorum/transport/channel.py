@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from quorum.core.messages.message_types import Message, Request
 from quorum.errors import PeerProtocolError
 from quorum.transport.backoff import Backoff
+from quorum.transport.carrier import Carrier
 from quorum.transport.conversation import Conversation, Ended, Ending
 from quorum.transport.framing import is_answer
 from quorum.transport.hello import OWN_ADDRESS, Hello
@@ -69,6 +70,7 @@ class PeerChannel:
         self._wanted = asyncio.Event()
         self._nudged = asyncio.Event()
         self._backoff = Backoff(link.rng)
+        self._carrier = Carrier(link)
         self._last_address: tuple[SocketAddress, ...] = ()
         self._suspect_until = 0.0
         self._problem = "not connected yet"
@@ -143,14 +145,19 @@ class PeerChannel:
         backoff = self._backoff
         while True:
             began = loop.time()
+            self._carrier.begin()
             attempt = await self._attempt()
             ended = Ended(Ending.NEVER_BEGAN, attempt.detail)
             if attempt.address is not None:
                 ended = await self._converse(attempt.address)
                 if self._is_closed:
                     return
-            self._unwell(ended.problem)
+            if ended.ending is Ending.MOVED:
+                continue
             self._evaluate_refusal(attempt, ended.ending)
+            if self._has_left_tcp(ended) and ended.ending is Ending.NEVER_BEGAN:
+                continue
+            self._unwell(ended.problem)
             was_established = ended.ending in (Ending.BROKEN, Ending.CLOSED)
             self._refusal = ended.problem if ended.ending is Ending.REFUSED_HELLO else ""
             self._fail_open(self._refusal, keep_waiting=was_established)
@@ -173,6 +180,17 @@ class PeerChannel:
                     pause_s = backoff.after_refusal()
             await self._pause(pause_s)
             self._refusal = ""
+
+    def _has_left_tcp(self, ended: Ended) -> bool:
+        """Return to gRPC if no TCP stream came about, unless the peer's death may be seen next."""
+        now = asyncio.get_running_loop().time()
+        if now < self._suspect_until or not self._carrier.leave_tcp(now):
+            return False
+        if self._carrier.has_failed:
+            about = f"TCP stream to {self.peer}"
+            problem = f"{self.address}: {ended.problem}; gRPC is used instead"
+            self._link.rate_limited_log.warn(about, problem, now)
+        return True
 
     def _evaluate_refusal(self, attempt: Attempt, ending: Ending) -> None:
         """Report a dead process: the stream broke, and the next connect was refused."""
@@ -212,21 +230,31 @@ class PeerChannel:
                 # still at its old address.
                 if not addresses:
                     return Attempt(Reachability.UNKNOWN, detail=f"cannot resolve: {error}")
-        attempt = await connect_once(addresses, CONNECT_TIMEOUT_S)
+        at = self._carrier.address
+        attempt = await connect_once(tuple(map(at, addresses)), CONNECT_TIMEOUT_S)
         if attempt.address is not None:
-            self._last_address = (attempt.address,)
+            self._last_address = tuple(a for a in addresses if at(a) == attempt.address)
         return attempt
 
     async def _converse(self, address: SocketAddress) -> Ended:
         host = self.address.rpartition(":")[0].strip("[]")
+        name = self._link.certificate_name(self.peer, host)
         self._conversation = Conversation(
-            self.peer, address, host, self._link,
-            on_established=self._established, on_message=self._take, is_hint=self.is_hint,
-        )  # fmt: skip
+            self.peer,
+            self._carrier.stream(address, name),
+            self._link,
+            on_established=self._established,
+            on_message=self._take,
+            is_hint=self.is_hint,
+            moves=self._moves,
+        )
         try:
             return await self._conversation.hold()
         finally:
             self._conversation = self._outbox = None
+
+    def _moves(self, theirs: Hello) -> bool:
+        return self._carrier.moves(theirs, asyncio.get_running_loop().time())
 
     def _established(self, outbox: Outbox) -> None:
         self._outbox = outbox

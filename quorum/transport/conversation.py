@@ -2,20 +2,19 @@
 
 "Broken" means that the other end's kernel closed or reset the stream: only this may mean
 that the process died (ADR 8). GOAWAY, an expired keep-alive, a status sent by the peer and every
-end before the hello are not evidence of a death.
+end before the hello are not evidence of a death. Which is which, the carrier of the stream knows
+(``streams.OpenedStream``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final
 
 import grpc
-from grpc import aio
 
 from quorum.core.messages.message_types import Message
 from quorum.errors import PeerProtocolError
@@ -28,24 +27,11 @@ from quorum.transport.hello import (
     hello_problem,
     hinted_hello,
 )
-from quorum.transport.limits import CLIENT_OPTIONS, HELLO_TIMEOUT_S
-from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, STREAM_ERRORS, Link
+from quorum.transport.limits import HELLO_TIMEOUT_S
+from quorum.transport.link import STREAM_ERRORS, Link
 from quorum.transport.outbox import Outbox
-from quorum.transport.probe import SocketAddress
+from quorum.transport.streams import EOF, EndStatus, OpenedStream
 from quorum.types import NodeId
-
-_BROKEN_CONNECTION: Final = re.compile(
-    r"socket closed|connection reset|broken pipe|connection aborted|end of tcp stream",
-    re.IGNORECASE,
-)
-"""gRPC's words for a connection that the other end's kernel closed. Its status code,
-UNAVAILABLE, is not enough: GOAWAY and an expired keep-alive have the same code."""
-
-_WRITE_FAILED: Final = "Internal error from Core"
-"""What grpc.aio reports, as INTERNAL, when a write finds the connection closed before a read."""
-
-_WRONG_NAME: Final = "Hostname Verification Check failed"
-"""gRPC's words for a certificate without the expected name. Only the report depends on them."""
 
 _NO_MESSAGES: Final = (GOODBYE, PROBE)
 
@@ -70,9 +56,11 @@ class Ending(Enum):
     """One side refuses to talk to the other; an immediate retry does not help. The peer may
     refuse before its hello or after it."""
     BROKEN = auto()
-    """Established, then closed or reset below gRPC: the process may have died."""
+    """Established, then closed or reset by the kernel: the process may have died."""
     CLOSED = auto()
     """Established, then ended in any other way."""
+    MOVED = auto()
+    """The hellos agreed, and the stream continues on the peer's port of TCP streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,34 +75,37 @@ class _HelloRefusedError(Exception):
     """This node must not talk to the peer."""
 
 
+class _MovedError(Exception):
+    """The stream continues on another carrier."""
+
+
 class Conversation:
     """One stream. Owned by the event loop; used once.
 
-    ``host`` is the peer's advertised host; ``Link.certificate_name`` derives from it the name
-    that the peer's certificate must carry. ``on_message`` takes each message and raises
-    ``PeerProtocolError`` to end the stream. With ``is_hint`` only a message named the address: the
-    process there gets no process id with which it could speak for this replica.
+    ``stream`` is not open yet. ``on_message`` takes each message and raises ``PeerProtocolError``
+    to end the stream. With ``is_hint`` only a message named the address: the process there gets no
+    process id with which it could speak for this replica. ``moves`` is asked about the peer's
+    accepted hello, and ends the stream by answering yes.
     """
 
     def __init__(
         self,
         peer: NodeId,
-        address: SocketAddress,
-        host: str,
+        stream: OpenedStream,
         link: Link,
         *,
         on_established: Callable[[Outbox], None],
         on_message: Callable[[Message], None],
         is_hint: bool = False,
+        moves: Callable[[Hello], bool] = lambda _: False,
     ) -> None:
         self._peer = peer
         self._is_hint = is_hint
-        self._address = address
-        self._host = host
+        self._stream = stream
+        self._moves = moves
         self._link = link
         self._on_established = on_established
         self._on_message = on_message
-        self._call: Any = None
         self._abandoned = ""
         self._sent_goodbye = False
         self.is_established = False
@@ -127,34 +118,32 @@ class Conversation:
     def abandon(self, reason: str) -> None:
         """End an established stream from our side."""
         self._abandoned = reason
-        if self._call is not None:
-            self._call.cancel()
+        self._stream.cancel()
 
     async def hold(self) -> Ended:
         """Connect, exchange hellos and read until the stream ends. Return how it ended."""
-        channel = self._open_channel()
+        stream = self._stream
         outbox: Outbox | None = None
         try:
-            call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
-            self._call = call
             # Here the awaiting task is cancelled: cancelling a call does not wake it before the
             # connection is established.
             async with asyncio.timeout(HELLO_TIMEOUT_S):
-                await self._shake_hands(call)
+                await stream.open()
+                await self._shake_hands(stream)
             self.is_established = True
             self.last_contact_at = asyncio.get_running_loop().time()
             self._link.counters.connects += 1
-            outbox = Outbox(call.write, self._link.counters, self._warn)
+            outbox = Outbox(stream.write, self._link.counters, self._warn)
             # Only once the reader runs: a refusal follows right behind the hello, and after a
             # failed write gRPC reports no other reason.
             asyncio.get_running_loop().call_soon(self._announce, outbox)
-            await self._read(call, outbox)
+            await self._read(stream, outbox)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - evaluated, or raised
             return self._evaluate(error)
         finally:
             if outbox is not None:
                 outbox.close()
-            await channel.close()
+            await stream.close()
         return self._ended("the peer ended the stream")
 
     def _warn(self, problem: str) -> None:
@@ -165,22 +154,11 @@ class Conversation:
         if not outbox.is_closed:
             self._on_established(outbox)
 
-    @property
-    def _certificate_name(self) -> str:
-        return self._link.certificate_name(self._peer, self._host)
-
-    def _open_channel(self) -> Any:
-        link = self._link
-        if link.credentials is None:
-            return aio.insecure_channel(self._address.target, options=CLIENT_OPTIONS)
-        options = (*CLIENT_OPTIONS, ("grpc.ssl_target_name_override", self._certificate_name))
-        return aio.secure_channel(self._address.target, link.credentials(), options=options)
-
-    async def _shake_hands(self, call: Any) -> None:
+    async def _shake_hands(self, stream: OpenedStream) -> None:
         ours = self._link.hello
-        await call.write(encode_hello(hinted_hello(ours) if self._is_hint else ours))
-        data = await call.read()
-        if data is aio.EOF:
+        await stream.write(encode_hello(hinted_hello(ours) if self._is_hint else ours))
+        data = await stream.read()
+        if data is EOF:
             raise PeerProtocolError("the stream ended before a hello")
         theirs = decode_hello(data)
         problem = hello_problem(self._link.hello, theirs)
@@ -192,11 +170,13 @@ class Conversation:
         if problem is not None:
             raise _HelloRefusedError(problem)
         self.met = theirs
+        if self._moves(theirs):
+            raise _MovedError
 
-    async def _read(self, call: Any, outbox: Outbox) -> None:
+    async def _read(self, stream: OpenedStream, outbox: Outbox) -> None:
         loop_time = asyncio.get_running_loop().time
         counters = self._link.counters
-        read, on_message, end = call.read, self._on_message, aio.EOF
+        read, on_message, end = stream.read, self._on_message, EOF
         while True:
             data = await read()
             if data is end:
@@ -215,6 +195,9 @@ class Conversation:
     def _evaluate(self, error: BaseException) -> Ended:
         """Classify the exception that ended the stream; raise it again if it is a bug."""
         counters = self._link.counters
+        status = self._stream.status_of(error)
+        if status is not None:
+            return self._evaluate_status(status)
         match error:
             case asyncio.CancelledError():
                 task = asyncio.current_task()
@@ -231,34 +214,33 @@ class Conversation:
                 counters.malformed += 1
                 ending = Ending.CLOSED if self.is_established else Ending.REFUSED_HELLO
                 return Ended(ending, str(error))
-            case aio.AioRpcError():
-                return self._evaluate_status(error.code(), error.details() or "")
+            case _MovedError():
+                return Ended(Ending.MOVED, "")
             case _ if isinstance(error, (*STREAM_ERRORS, asyncio.InvalidStateError)):
                 return self._ended(str(error))
         raise error
 
-    def _evaluate_status(self, code: grpc.StatusCode, details: str) -> Ended:
-        problem = f"{details} ({code.name})"
+    def _evaluate_status(self, status: EndStatus) -> Ended:
+        problem = f"{status.details} ({status.code.name})"
         if not self.is_established:
-            if code in _REFUSALS:
+            if status.code in _REFUSALS:
                 self._link.counters.hellos_refused += 1
                 return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
-            if _WRONG_NAME in details:
+            if status.is_impostor:
                 self._link.counters.impostors_refused += 1
-                problem = f"its certificate is not that of {self._certificate_name}: {problem}"
-                return Ended(Ending.REFUSED_HELLO, problem)
+                name = self._stream.certificate_name
+                return Ended(
+                    Ending.REFUSED_HELLO, f"its certificate is not that of {name}: {problem}"
+                )
             return Ended(Ending.NEVER_BEGAN, problem)
-        if code in _REFUSALS:
+        if status.code in _REFUSALS:
             # The peer checks the certificate and the peer session only after it has sent its own
             # hello.
-            self._link.counters.turned_away += 1
+            self._link.counters.refused_by_peers += 1
             return Ended(Ending.REFUSED_HELLO, f"refused by the peer: {problem}")
-        is_broken = (
-            code is grpc.StatusCode.UNAVAILABLE and _BROKEN_CONNECTION.search(details) is not None
-        ) or (code is grpc.StatusCode.INTERNAL and details == _WRITE_FAILED)
-        if is_broken and not self._sent_goodbye:
+        if status.is_broken and not self._sent_goodbye:
             return Ended(Ending.BROKEN, problem)
-        return Ended(Ending.CLOSED, problem)
+        return Ended(Ending.CLOSED, self._abandoned or problem)
 
     def _ended(self, problem: str) -> Ended:
         return Ended(Ending.CLOSED if self.is_established else Ending.NEVER_BEGAN, problem)

@@ -20,7 +20,7 @@ class TransportCounters:
     """Bytes or messages that violate the protocol; each ends its stream or call."""
     hellos_refused: int = 0
     """Streams ended for a wrong cluster, node, digest or version, on either side."""
-    turned_away: int = 0
+    refused_by_peers: int = 0
     """Outgoing streams that the peer ended with a refusal after the hellos."""
     clones_refused: int = 0
     """Streams of a second live process with one replica key: a copied disk."""
@@ -28,6 +28,10 @@ class TransportCounters:
     """Streams ended because the peer's certificate is another node's, on either side."""
     connects: int = 0
     """Outgoing streams that completed their hello."""
+    tcp_connects: int = 0
+    """Those of them that are TCP streams."""
+    tcp_fallbacks: int = 0
+    """Peers whose port of TCP streams could not be used, so that gRPC was."""
     connects_failed: int = 0
     hints_forgotten: int = 0
     """Channels closed because hints named more peers than the bound."""

@@ -35,6 +35,28 @@ def begin(coroutine: Coroutine[Any, Any, object], on_end: OnEnd) -> bool:
     return False
 
 
+def run_into(
+    coroutine: Coroutine[Any, Any, object], result: asyncio.Future[Any], _: object = None
+) -> None:
+    """Run ``coroutine``, and set ``result`` to what it returns or raises.
+
+    The limits of ``begin`` apply to it. If ``result`` is done before, as by a time limit or because
+    its waiter was cancelled, the coroutine runs on and its outcome is dropped.
+    """
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as ended:
+        if not result.done():
+            result.set_result(ended.value)
+    except asyncio.CancelledError:
+        result.cancel()
+    except Exception as error:  # noqa: BLE001 - handed on
+        if not result.done():
+            result.set_exception(error)
+    else:
+        _wait(awaited, partial(run_into, coroutine, result))
+
+
 def _go_on(coroutine: Coroutine[Any, Any, object], on_end: OnEnd, _: object = None) -> None:
     try:
         awaited = coroutine.send(None)

@@ -4,7 +4,8 @@
 packed by hand (``quorum.transport.packing``), the others are protobuf behind the same 12-byte
 header. A stream opens with a hello in each direction (``quorum.transport.hello``). A goodbye
 announces that the server closes on purpose, so that the end does not count as its death. A probe
-from the server asks whether the process at the other end still runs; "alive" answers it.
+from the server asks whether the process at the other end still runs; "alive" answers it. On TCP the
+server ends a stream with a status, which gRPC sends in its own form.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ HELLO: Final = 0x01
 GOODBYE: Final = 0x02
 PROBE: Final = 0x03
 ALIVE: Final = 0x04
+STATUS: Final = 0x05
 VOTE_REQUEST: Final = 0x20
 VOTE_RESPONSE: Final = 0x21
 BEGIN_REQUEST: Final = 0x22

@@ -23,6 +23,7 @@ from quorum.v1 import raft_pb2
 
 OWN_ADDRESS: Final = "the address is this node's own"
 """Not a fault: the list of bootstrap servers names every node, including this one."""
+_PORT_MAX: Final = 65_535
 _PROOF_DOMAIN: Final = b"quorum peer process\0"
 _HINT_DOMAIN: Final = b"quorum peer process, shown where only a message led\0"
 
@@ -40,6 +41,9 @@ class Hello:
     """Drawn once per process; empty only where ``key.id`` is ``NO_NODE``. The serving side of a
     stream sends its ``process_proof`` instead. The opening side sends ``hinted_hello`` to an
     address that only a message named."""
+    tcp_port: int = 0
+    """Where this node answers TCP streams, on the host of its gRPC address; 0: nowhere. A node that
+    has such a port also opens TCP streams."""
 
 
 def process_proof(process_id: bytes) -> bytes:
@@ -94,6 +98,7 @@ def encode_hello(hello: Hello) -> bytes:
         frame_version_min=hello.frame_version_min,
         frame_version_max=hello.frame_version_max,
         process_id=hello.process_id,
+        tcp_port=hello.tcp_port,
     )
     return HEADER.pack(framing.HELLO, 0, HEADER.size, 0) + bytes(value.SerializeToString())
 
@@ -117,6 +122,8 @@ def decode_hello(data: bytes) -> Hello:
     node_id = value.node_id if value.HasField("node_id") else NO_NODE
     if node_id < NO_NODE:
         raise PeerProtocolError(f"node id {node_id} in a hello")
+    if value.tcp_port > _PORT_MAX:
+        raise PeerProtocolError(f"port {value.tcp_port} in a hello")
     return Hello(
         cluster_id=codec.cluster_id_from_pb(value.cluster_id),
         key=ReplicaKey(node_id, codec.uuid_from_pb(value.directory_id)),
@@ -124,6 +131,7 @@ def decode_hello(data: bytes) -> Hello:
         frame_version_min=value.frame_version_min,
         frame_version_max=value.frame_version_max,
         process_id=value.process_id,
+        tcp_port=value.tcp_port,
     )
 
 

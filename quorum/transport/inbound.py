@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Final
 
 import grpc
-from grpc import aio
 
+from quorum.core.messages.chain_messages import ChainDigestRequest
 from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message, ReceivedRequest, Request, Response
+from quorum.core.messages.read_messages import ReadPositionRequest
+from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode, PeerProtocolError, QuorumUsageError
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.framing import (
@@ -35,11 +37,17 @@ from quorum.transport.link import EXCHANGE_METHOD, STREAM_ERRORS, Link, forget_f
 from quorum.transport.outbox import Outbox
 from quorum.transport.peer_sessions import PeerSession, PeerSessions
 from quorum.transport.routes import Routes
+from quorum.transport.streams import EOF, ServedStream
 from quorum.types import NO_NODE, NodeId, uuid_to_text
+
+OBSERVERS_REQUESTS: Final = (
+    FetchRequest, FetchSnapshotRequest, ReadPositionRequest, ChainDigestRequest,
+)  # fmt: skip
+"""What a node may ask for whose certificate is an observer's; the rest takes part in the quorum."""
 
 
 class InboundStream:
-    """One call of Exchange. Owned by the event loop.
+    """One call of Exchange, or one TCP stream. Owned by the event loop.
 
     Invariants:
         1. No message reaches the runtime before the hello was accepted.
@@ -49,7 +57,7 @@ class InboundStream:
 
     def __init__(
         self,
-        context: Any,
+        context: ServedStream,
         link: Link,
         routes: Routes,
         peer_sessions: PeerSessions,
@@ -64,6 +72,8 @@ class InboundStream:
         self._is_known = is_known
         self._is_proven = False
         """Whether the peer is proven to be the replica that its hello names (ADR 52)."""
+        self._voter_problem: str | None = None
+        """Why the peer's certificate does not let it vote; None if it may."""
         self._peer_session: PeerSession | None = None
         self._outbox = Outbox(context.write, link.counters, self._warn)
         self._open: dict[int, type[Request]] = {}
@@ -133,7 +143,7 @@ class InboundStream:
             await end(context, EXCHANGE_METHOD, grpc.StatusCode.DEADLINE_EXCEEDED, "no hello came")
         data = read.result()
         try:
-            theirs = decode_hello(data if data is not aio.EOF else b"")
+            theirs = decode_hello(data if data is not EOF else b"")
         except PeerProtocolError as error:
             self._link.counters.malformed += 1
             self._warn(str(error))
@@ -198,10 +208,16 @@ class InboundStream:
             self._link.counters.impostors_refused += 1
             self._warn(f"stream refused: {problem}")
             await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.PERMISSION_DENIED, problem)
+        self._voter_problem = names.voter_problem(theirs.key.id, self._context.auth_context())
+
+    async def _refuse_observer(self, problem: str) -> None:
+        self._link.counters.impostors_refused += 1
+        self._warn(f"stream ended: {problem}")
+        await end(self._context, EXCHANGE_METHOD, grpc.StatusCode.PERMISSION_DENIED, problem)
 
     async def _read(self, hello: Hello) -> None:
         counters, routes = self._link.counters, self._routes
-        read, deliver, eof = self._context.read, self._link.deliver, aio.EOF
+        read, deliver, eof = self._context.read, self._link.deliver, EOF
         sender, open_requests, key = self._sender, self._open, hello.key
         peer_session = self._peer_session
         while True:
@@ -221,6 +237,8 @@ class InboundStream:
             message = decode_frame(data)
             if not is_request(message):
                 raise PeerProtocolError(f"{type(message).__name__} where requests are expected")
+            if self._voter_problem and not isinstance(message, OBSERVERS_REQUESTS):
+                await self._refuse_observer(f"{type(message).__name__}: {self._voter_problem}")
             claimed = sender_key(message)
             if not claimed.matches(key):
                 raise PeerProtocolError(

@@ -87,15 +87,22 @@ CONNECTION_STREAMS_MAX: Final = 2048
 """Concurrent calls and streams of one connection; HTTP/2 makes the client wait with more."""
 HANDSHAKE_TIMEOUT_MS: Final = 5000
 """Bound of the TLS and HTTP/2 handshake of a connection."""
+HANDSHAKES_MAX: Final = 512
+"""TLS handshakes under way at the port of TCP streams; further connections are closed at once."""
+STATUS_BYTES_MAX: Final = 1024
+"""Words of a status on a TCP stream."""
+TCP_RETRY_S: Final = 60.0
+"""How long gRPC is used for a process whose port of TCP streams could not be used."""
+KEEPALIVE_TIME_MS: Final = 30_000
+KEEPALIVE_TIMEOUT_MS: Final = 10_000
+"""An idle connection is checked after the first, and ended after the second without an answer."""
 
-_KEEPALIVE_TIME_MS: Final = 30_000
-_KEEPALIVE_TIMEOUT_MS: Final = 10_000
 _MIN_PING_INTERVAL_MS: Final = 10_000
 
 _SHARED_OPTIONS: tuple[ChannelOption, ...] = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.keepalive_time_ms", _KEEPALIVE_TIME_MS),
-    ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+    ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
+    ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
 )
 

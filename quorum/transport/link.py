@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -19,6 +18,8 @@ from quorum.transport.counters import TransportCounters
 from quorum.transport.hello import Hello
 from quorum.transport.node_names import NodeNames
 from quorum.transport.rate_limited_log import RateLimitedLog
+from quorum.transport.security import TlsIdentity
+from quorum.transport.tcp_connection import ConnectionEndedError
 from quorum.types import NodeId
 
 SERVICE_NAME: Final = "quorum.v1.RaftService"
@@ -28,6 +29,7 @@ STREAM_ERRORS: Final[tuple[type[Exception], ...]] = (
     grpc.RpcError,
     aio.UsageError,
     aio.InternalError,
+    ConnectionEndedError,
 )
 """What reads and writes raise on a stream that is over."""
 
@@ -66,8 +68,8 @@ class Link:
     hello: Hello
     handler: PeerHandler
     request_timeout_s: float
-    credentials: Callable[[], grpc.ChannelCredentials] | None = None
-    """Called on every connect, so that renewed certificates are used. None: plain text."""
+    tls: TlsIdentity | None = None
+    """Asked on every connect, so that renewed certificates are used. None: plain text."""
     names: NodeNames | None = None
     """How certificates name nodes. None: a peer's certificate carries its host name, and a
     caller's node id is not verified."""

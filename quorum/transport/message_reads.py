@@ -16,7 +16,8 @@ from collections import deque
 from typing import Any, Final
 
 from quorum.fair_share import FairShare
-from quorum.transport.link import forget_failure
+from quorum.transport.eager import run_into
+from quorum.transport.shared_limit import SharedLimit
 
 READS_MAX: Final = 32
 """Requests being received at a time, by all callers. A request that has arrived needs its place
@@ -37,6 +38,7 @@ class MessageReads:
         """``refused`` counts every request that did not arrive in time."""
         self.seconds = seconds
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._limit = SharedLimit(seconds, self._late)
 
     async def read(self, context: Any, caller: str) -> Any:
         """Return the first message of a call, or gRPC's end of stream.
@@ -45,50 +47,55 @@ class MessageReads:
             MessageLateError: It did not arrive within ``seconds``. Answer with a status, which
                 ends the read.
         """
-        await self._take(caller)
-        try:
-            # Waited for, not cancelled: that leaks the operation. It ends with the call.
-            read = asyncio.ensure_future(context.read())
-            read.add_done_callback(forget_failure)
-            await asyncio.wait({read}, timeout=self.seconds)
-            if not read.done():
-                self.places.refused += 1
-                raise MessageLateError
-            return read.result()
-        finally:
-            self.places.release(caller)
-            self._wake()
-
-    async def _take(self, caller: str) -> None:
         if self.places.has_room(caller):
             self.places.take(caller)
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        else:
+            await self._wait_for_place(caller)
+        message = self._limit.future()
+        try:
+            # gRPC's read is never cancelled: that leaks the operation. It ends with the call.
+            run_into(context.read(), message)
+            return await message
+        finally:
+            self._limit.forget(message)
+            self.places.release(caller)
+            if self._waiting:
+                self._wake()
+
+    async def _wait_for_place(self, caller: str) -> None:
+        turn: asyncio.Future[None] = self._limit.future()
         line = self._waiting.setdefault(caller, deque())
         line.append(turn)
         try:
-            await asyncio.wait({turn}, timeout=self.seconds)
-        except asyncio.CancelledError:
-            if turn.done():
+            await turn
+        except BaseException:
+            if turn in line:
+                line.remove(turn)
+                self._forget(caller, line)
+            elif not turn.cancelled() and turn.exception() is None:
                 # The place was assigned to this call already: pass it on to a waiting one.
                 self.places.release(caller)
                 self._wake()
             raise
         finally:
-            turn.cancel()
-            if turn.cancelled() and turn in line:
-                line.remove(turn)
-            if not line and self._waiting.get(caller) is line:
-                del self._waiting[caller]
-        if turn.cancelled():
-            self.places.refused += 1
-            raise MessageLateError
+            self._limit.forget(turn)
 
     def _wake(self) -> None:
         """Assign free places to waiting callers, one to each in turn."""
-        for caller in list(self._waiting):
-            line = self._waiting[caller]
+        for caller, line in list(self._waiting.items()):
+            while line and line[0].done():
+                # Cancelled or late; its call has not had its turn of the loop yet.
+                line.popleft()
             if line and self.places.has_room(caller):
                 # Taken here, so that no other call can take the place first.
                 self.places.take(caller)
                 line.popleft().set_result(None)
+            self._forget(caller, line)
+
+    def _forget(self, caller: str, line: deque[asyncio.Future[None]]) -> None:
+        if not line and self._waiting.get(caller) is line:
+            del self._waiting[caller]
+
+    def _late(self) -> MessageLateError:
+        self.places.refused += 1
+        return MessageLateError()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from quorum.errors import ConfigError
@@ -25,26 +26,52 @@ _SHOWN_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """The template of certificate names, with ``{id}`` once in it.
+    """The templates of certificate names, with ``{id}`` once in each.
 
     Raises:
-        ConfigError: The template does not make a DNS name of every node id.
+        ConfigError: A template does not make a DNS name of every node id.
     """
 
     template: str
+    observer_template: str = ""
+    """For nodes that fetch and never vote; empty: every node's certificate may vote."""
 
     def __post_init__(self) -> None:
-        longest = self.of(_LARGEST_ID)
-        if (
-            self.template.count(ID_PLACE) != 1
-            or len(longest) > _DNS_NAME_LENGTH_MAX
-            or _DNS_NAME.fullmatch(longest) is None
-        ):
-            raise ConfigError([f"{self.template!r} is no DNS name with {ID_PLACE} once in it"])
+        templates = [self.template, *filter(None, [self.observer_template])]
+        for template in templates:
+            longest = _named(template, _LARGEST_ID)
+            if (
+                template.count(ID_PLACE) != 1
+                or len(longest) > _DNS_NAME_LENGTH_MAX
+                or _DNS_NAME.fullmatch(longest) is None
+            ):
+                raise ConfigError([f"{template!r} is no DNS name with {ID_PLACE} once in it"])
 
     def of(self, node: NodeId) -> str:
-        """Return the name that the certificate of ``node`` must carry."""
-        return self.template.lower().replace(ID_PLACE, str(node))
+        """Return the name that the certificate of ``node`` must carry, if it is to vote."""
+        return _named(self.template, node)
+
+    def all_of(self, node: NodeId) -> tuple[str, ...]:
+        """Return the names of which the certificate of ``node`` must carry one."""
+        if not self.observer_template:
+            return (self.of(node),)
+        return self.of(node), _named(self.observer_template, node)
+
+    def voter_problem(self, node: NodeId, auth: Mapping[str, Iterable[bytes]]) -> str | None:
+        """Return why a caller that is ``node`` may not vote; None if it may."""
+        if node == NO_NODE or not self.observer_template:
+            return None
+        if self.of(node) in {_text(name) for name in auth.get(_ALTERNATIVE_NAME, ())}:
+            return None
+        return f"the certificate of node {node} is an observer's: it lacks {self.of(node)}"
+
+    def names_voter(self, auth: Mapping[str, Iterable[bytes]]) -> bool:
+        """Whether a certificate is that of a node that may vote, whichever node it is."""
+        return _matches_any(self.template, auth)
+
+    def names_observer(self, auth: Mapping[str, Iterable[bytes]]) -> bool:
+        """Whether a certificate is that of a node that may only fetch, whichever node it is."""
+        return bool(self.observer_template) and _matches_any(self.observer_template, auth)
 
     def problem(self, node: NodeId, auth: Mapping[str, Iterable[bytes]]) -> str | None:
         """Return why a caller is not ``node``, in words; None if it is.
@@ -59,22 +86,40 @@ class NodeNames:
         if node == NO_NODE:
             return None
         found = sorted({_text(name) for name in auth.get(_ALTERNATIVE_NAME, ())})
-        if self.of(node) in found:
+        if any(name in found for name in self.all_of(node)):
             return None
+        wanted = " or ".join(self.all_of(node))
         carries = ", ".join(found[:_SHOWN_MAX]) + (", ..." if len(found) > _SHOWN_MAX else "")
         return (
             f"the caller claims to be node {node}, whose certificate carries the name "
-            f"{self.of(node)}; the one shown carries {carries or 'no alternative name'}"
+            f"{wanted}; the one shown carries {carries or 'no alternative name'}"
         )
 
 
-def names_by(template: str) -> NodeNames | None:
-    """Return the names that ``template`` makes; None for an empty template.
+def names_by(template: str, observer_template: str = "") -> NodeNames | None:
+    """Return the names that the templates make; None for an empty ``template``.
 
     Raises:
-        ConfigError: The template does not make a DNS name of every node id.
+        ConfigError: A template does not make a DNS name of every node id.
     """
-    return NodeNames(template) if template else None
+    return NodeNames(template, observer_template) if template else None
+
+
+def _named(template: str, node: NodeId) -> str:
+    return template.lower().replace(ID_PLACE, str(node))
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    before, _, behind = template.lower().partition(ID_PLACE)
+    return re.compile(rf"{re.escape(before)}(0|[1-9]\d*){re.escape(behind)}", re.ASCII)
+
+
+def _matches_any(template: str, auth: Mapping[str, Iterable[bytes]]) -> bool:
+    """Whether a certificate carries the name of some node, written without leading zeros."""
+    pattern = _pattern(template)
+    names = (_text(name) for name in auth.get(_ALTERNATIVE_NAME, ()))
+    return any(pattern.fullmatch(name) is not None for name in names)
 
 
 def _text(name: bytes) -> str:

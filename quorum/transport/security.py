@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import ssl
-from dataclasses import dataclass
+import stat
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,8 @@ from quorum.errors import ConfigError
 _LOGGER = logging.getLogger(__name__)
 _HOSTNAME_MISMATCH: Final = 62
 """X509_V_ERR_HOSTNAME_MISMATCH: the chain is valid, but the name is missing."""
+_OF_EVERYBODY: Final = stat.S_IROTH | stat.S_IWOTH
+"""A group may read a key: that is how secrets are mounted into containers."""
 _FLIGHTS_MAX: Final = 8
 """Bound of message flights; an in-memory handshake takes three."""
 
@@ -31,8 +34,8 @@ class TlsFiles:
     certificate: Path
     key: Path
     authorities: Path
-    own_name: str = ""
-    """A name that the certificate must carry (``node_names``); empty: any name."""
+    own_names: tuple[str, ...] = ()
+    """Names of which the certificate must carry one (``node_names``); empty: any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,19 @@ class TlsMaterial:
     certificate: bytes
     key: bytes
     authorities: bytes
+    serving: ssl.SSLContext = field(compare=False, repr=False)
+    """For the TCP streams that this node answers; it asks for no certificate yet."""
+    dialling: ssl.SSLContext = field(compare=False, repr=False)
+    """For the TCP streams that this node opens."""
 
 
 def load_tls(files: TlsFiles) -> TlsMaterial:
     """Read and check the files.
 
     Raises:
-        ConfigError: A file cannot be read or is not PEM of its kind, the key does not match the
-            certificate, or ``own_name`` is missing. Each problem names its file.
+        ConfigError: A file cannot be read or is not PEM of its kind, everybody may read or change
+            the key, the key does not match the certificate, or all ``own_names`` are missing. Each
+            problem names its file.
     """
     problems: list[str] = []
     contents: list[bytes] = []
@@ -60,25 +68,44 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
             problems.append(f"{path}: {error.strerror or error}")
     if problems:
         raise ConfigError(problems)
+    if (mode := stat.S_IMODE(files.key.stat().st_mode)) & _OF_EVERYBODY:
+        problems.append(
+            f"{files.key}: a private key that everybody may read or change (mode {mode:04o}); "
+            "chmod 600 it"
+        )
+    contexts = _context(ssl.PROTOCOL_TLS_SERVER), _context(ssl.PROTOCOL_TLS_CLIENT)
     try:
         # gRPC would accept any content and fail at the first handshake without a reason. An empty
         # password prevents a prompt for an encrypted key.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(files.certificate, files.key, password="")
+        for context in contexts:
+            context.load_cert_chain(files.certificate, files.key, password="")
     except (ssl.SSLError, OSError) as error:
         problems.append(f"{files.certificate} with key {files.key}: {error}")
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(files.authorities)
+        for context in contexts:
+            context.load_verify_locations(files.authorities)
     except (ssl.SSLError, OSError) as error:
         problems.append(f"{files.authorities}: no usable PEM certificate: {error}")
-    if not problems and files.own_name and not _carries_own_name(files):
+    if not problems and files.own_names and not _carries_own_name(files):
         problems.append(
-            f"{files.certificate}: no subject alternative name {files.own_name}, "
+            f"{files.certificate}: no subject alternative name {' or '.join(files.own_names)}, "
             "which this node's peers will look for"
         )
     if problems:
         raise ConfigError(problems)
-    return TlsMaterial(*contents)
+    return TlsMaterial(contents[0], contents[1], contents[2], *contexts)
+
+
+def _context(protocol: int) -> ssl.SSLContext:
+    """Return a context for both ends of TCP streams, which are all of this release or later."""
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if protocol == ssl.PROTOCOL_TLS_CLIENT:
+        # A common name was not issued for this use (ADR 32).
+        context.hostname_checks_common_name = False
+    else:
+        context.num_tickets = 0
+    return context
 
 
 class TlsIdentity:
@@ -132,8 +159,19 @@ class TlsIdentity:
             _configuration(in_use), renewed, self._require_client_certificate
         )
 
+    def server_context(self) -> ssl.SSLContext:
+        """Return the context for one connection to the port of TCP streams."""
+        context = self.current().serving
+        if self._require_client_certificate:
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def client_context(self) -> ssl.SSLContext:
+        """Return the context for one TCP stream that this node opens."""
+        return self.current().dialling
+
     def channel_credentials(self) -> grpc.ChannelCredentials:
-        """Return fresh credentials for ``Link.credentials``, for one connection."""
+        """Return fresh credentials for one gRPC connection."""
         material = self.current()
         return grpc.ssl_channel_credentials(
             root_certificates=material.authorities,
@@ -143,7 +181,10 @@ class TlsIdentity:
 
 
 def _carries_own_name(files: TlsFiles) -> bool:
-    return carries_name(files.certificate, files.key, files.authorities, files.own_name)
+    return any(
+        carries_name(files.certificate, files.key, files.authorities, name)
+        for name in files.own_names
+    )
 
 
 def _configuration(material: TlsMaterial) -> grpc.ServerCertificateConfiguration:

@@ -1,4 +1,4 @@
-"""RaftService on a gRPC server: the peer stream and the unary methods.
+"""RaftService: the peer stream, for both carriers, and the unary methods on a gRPC server.
 
 All methods take raw bytes: gRPC's parser would answer malformed bytes with UNKNOWN and log a
 traceback, and would copy records once more.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import grpc
 
@@ -25,6 +24,7 @@ from quorum.transport.limits import (
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
 from quorum.transport.peer_sessions import PeerSessions
 from quorum.transport.routes import Routes
+from quorum.transport.streams import ServedStream
 from quorum.transport.unary import UnaryCalls
 from quorum.types import NodeId
 
@@ -71,7 +71,7 @@ class RaftService:
             name: grpc.stream_unary_rpc_method_handler(handler)
             for name, handler in self._unary.methods().items()
         }
-        methods[EXCHANGE_METHOD] = grpc.stream_stream_rpc_method_handler(self._exchange)
+        methods[EXCHANGE_METHOD] = grpc.stream_stream_rpc_method_handler(self.exchange)
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
     async def send_goodbye(self) -> None:
@@ -85,7 +85,12 @@ class RaftService:
             goodbyes = [asyncio.ensure_future(s.send_goodbye()) for s in self._streams]
             await asyncio.wait(goodbyes, timeout=GOODBYE_S_MAX)
 
-    async def _exchange(self, _requests: object, context: Any) -> None:
+    async def exchange(self, _requests: object, context: ServedStream) -> None:
+        """Serve one peer stream, of either carrier, until it ends.
+
+        Raises:
+            AbortError: It was ended with a status.
+        """
         caller = caller_of(context)
         if not self._places.take(caller):
             self._link.counters.streams_rejected += 1

@@ -163,7 +163,8 @@ class UnaryCalls:
                 f"node {author} takes part in elections on its stream (Exchange); a unary call "
                 "needs certificates that name nodes, which are not configured here"
             )
-        problem = names.problem(author, context.auth_context())
+        auth = context.auth_context()
+        problem = names.problem(author, auth) or names.voter_problem(author, auth)
         if problem is not None:
             self._link.counters.impostors_refused += 1
             raise _UnprovenError(problem)
