@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 
-from history.hints import HINTED_STEPS_MAX, Places
+from history.hints import Places, search_with_hints
 from history.model import Model, State
 from history.operation import Action, Level, Operation, Outcome
-from history.search import FOREVER, STEPS_MAX, CheckResult, Found, Timed, search
+from history.search import FOREVER, STEPS_MAX, Found, Timed, search
 from history.violation import Violation
 
 PREFIX_RULE = "prefix"
@@ -109,16 +108,9 @@ def find_order(
             begin = 2 * (floor[each.number] + 1)
             timed.append(Timed(begin, FOREVER, each, is_optional=True))
     model = Model(key, operations)
-    tried = 0
     if places is not None and any(each.is_optional for each in timed):
-        hinted = search(
-            _at_places(timed, places), model.initial, model.step, steps_max=HINTED_STEPS_MAX
-        )
-        if hinted.check_result is CheckResult.VALID:
-            return hinted
-        tried = hinted.steps
-    found = search(timed, model.initial, model.step, steps_max=steps_max)
-    return replace(found, steps=found.steps + tried)
+        return search_with_hints(timed, _at_places(timed, places), model, steps_max=steps_max)
+    return search(timed, model.initial, model.step, steps_max=steps_max)
 
 
 def _at_places(timed: Sequence[Timed[Operation]], places: Places) -> list[Timed[Operation]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from history.hints import HINTED_STEPS_MAX, Places, narrowed
+from history.hints import Places, narrowed, search_with_hints
 from history.model import TELLING, Model, State
 from history.operation import Level, Operation, Outcome
 from history.search import FOREVER, STEPS_MAX, CheckResult, Found, Timed, search
@@ -33,16 +33,9 @@ def find_order(
     """
     timed = [each for each in map(_timed, operations) if each is not None]
     model = Model(key, operations)
-    tried = 0
     if places is not None and any(each.is_optional for each in timed):
-        hinted = search(
-            narrowed(timed, places), model.initial, model.step, steps_max=HINTED_STEPS_MAX
-        )
-        if hinted.check_result is CheckResult.VALID:
-            return hinted
-        tried = hinted.steps
-    found = search(timed, model.initial, model.step, steps_max=steps_max)
-    return replace(found, steps=found.steps + tried)
+        return search_with_hints(timed, narrowed(timed, places), model, steps_max=steps_max)
+    return search(timed, model.initial, model.step, steps_max=steps_max)
 
 
 def explain(key: str, operations: Sequence[Operation], *, steps_max: int = STEPS_MAX) -> Violation:

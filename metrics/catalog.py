@@ -116,7 +116,7 @@ RAFT_UPDATED = (
                                              "settled, by outcome.",
              "outcome"),
     _counter("digest_uncomparable_total", "Replicas reported because digests cannot be compared."),
-    _counter("quarantined_files_total", "Damaged files that were set aside.", "kind"),
+    _counter("quarantines_total", "Damaged files that were set aside.", "kind"),
     _counter("repaired_files_total",
              "Side files that were missing, damaged or behind the log at a start, and were written "
              "anew.", "kind"),
@@ -143,6 +143,8 @@ SERVICE_UPDATED = (
                RPC_BUCKETS, "service", "method"),
     _counter("commands_total", "Client commands evaluated, by result (ok, duplicate or error).",
              "command", "result"),
+    _counter("access_denied_total", "Calls, commands and reads that a caller may not make, by "
+                                    "cause (role or acl).", "cause"),
     _counter("queue_rejections_total", "Work refused because a bounded queue was full.", "queue"),
     _counter("metadata_errors_total", "Committed records that could not be applied or published.",
              kafka="MetadataErrorCount"),

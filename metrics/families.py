@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
@@ -12,7 +13,7 @@ from prometheus_client.registry import Collector
 from metrics.catalog import UPDATED, Kind
 
 PENDING_MAX: Final = 4096
-"""Bound of queued updates; the next one applies them all."""
+"""Bound of queued updates of counters, and of histograms; the next one applies them all."""
 
 _Enter: TypeAlias = Callable[[float], None]
 
@@ -29,7 +30,9 @@ class Families(Collector):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._pending: deque[tuple[_Enter, float]] = deque()
+        self._counted: deque[tuple[_Enter, float]] = deque()
+        self._timed: deque[tuple[_Enter, float]] = deque()
+        self._settling = threading.Lock()
         # Collectors run in order of registration, so this one settles before the others are read.
         registry.register(self)
         self._counters: dict[str, Counter] = {}
@@ -58,8 +61,8 @@ class Families(Collector):
             metric = self._counters[name]
             enter = (metric.labels(*labels) if labels else metric).inc
             self._increments[name, labels] = enter
-        self._pending.append((enter, by))
-        if len(self._pending) > PENDING_MAX:
+        self._counted.append((enter, by))
+        if len(self._counted) > PENDING_MAX:
             self.settle()
 
     def time(self, name: str, value: float, *labels: str) -> None:
@@ -69,20 +72,25 @@ class Families(Collector):
             metric = self._histograms[name]
             enter = (metric.labels(*labels) if labels else metric).observe
             self._observations[name, labels] = enter
-        self._pending.append((enter, value))
-        if len(self._pending) > PENDING_MAX:
+        self._timed.append((enter, value))
+        if len(self._timed) > PENDING_MAX:
             self.settle()
 
     def settle(self) -> None:
-        """Apply all queued updates."""
-        pending = self._pending
-        while pending:
-            try:
-                enter, value = pending.popleft()
-            except IndexError:
-                # Another thread applies the rest.
-                return
-            enter(value)
+        """Apply all queued updates. Those of one counter are added up first."""
+        counted, timed = self._counted, self._timed
+        # The lock makes a thread that finds nothing wait for the one that took it.
+        with self._settling:
+            totals: dict[_Enter, float] = {}
+            # Taken one by one: other threads may add some meanwhile.
+            while counted:
+                enter, by = counted.popleft()
+                totals[enter] = totals.get(enter, 0) + by
+            for enter, by in totals.items():
+                enter(by)
+            while timed:
+                enter, value = timed.popleft()
+                enter(value)
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: this collector has no metric of its own."""

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.exposition import choose_encoder
 
 from metrics.health import Check, run_checks
 
@@ -66,13 +66,15 @@ class Endpoint:
         """Return the answer to one request. Never raises.
 
         Probes answer 200 or 503 with one line per check, or JSON when the request accepts
-        ``application/json`` or the query says ``format=json``.
+        ``application/json`` or the query says ``format=json``. Metrics are in the text format, or
+        in OpenMetrics for a request that accepts it.
         """
         if method not in ("GET", "HEAD"):
             return _text(405, "only GET and HEAD are answered here")
         path, _, query = target.partition("?")
         if path == "/metrics":
-            return Answer(200, CONTENT_TYPE_LATEST, generate_latest(self._registry))
+            encode, content_type = choose_encoder(accept)
+            return Answer(200, content_type, encode(self._registry))
         if path in self._checks:
             wants_json = "application/json" in accept or "format=json" in query.split("&")
             return self._probe(self._checks[path], as_json=wants_json)

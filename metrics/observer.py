@@ -126,7 +126,7 @@ class Observer:
 
     def file_quarantined(self, kind: str) -> None:
         """Count a quarantined file: ``segment``, ``checkpoint`` or the name of a side file."""
-        self._families.count("quorate_quarantined_files_total", kind)
+        self._families.count("quorate_quarantines_total", kind)
 
     def file_repaired(self, kind: str) -> None:
         """Count a repaired file: ``index``, ``digest`` or the name of a side file."""
@@ -142,6 +142,10 @@ class Observer:
     def queue_refused(self, queue: str, *, by: int = 1) -> None:
         """Count work that was refused because ``queue`` was full."""
         self._families.count("quorate_queue_rejections_total", queue, by=by)
+
+    def access_denied(self, cause: str) -> None:
+        """Count something a caller may not do, by ``cause``: ``role`` or ``acl``."""
+        self._families.count("quorate_access_denied_total", cause)
 
     def metadata_failed(self) -> None:
         """Count a committed record that could not be applied or published."""

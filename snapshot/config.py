@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorum.errors import ConfigError
 from quorum.setting import AGE, BYTES, WAIT, Range, out_of_range, setting
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotConfig:
-    """All tunable settings of checkpoints. ``validate`` reports all problems."""
+    """All tunable settings of checkpoints. ``problems`` reports all problems."""
 
     min_changed_records_ratio: float = setting(
         0.5, "Share of the newest checkpoint that must have changed before the next.",
@@ -29,13 +28,3 @@ class SnapshotConfig:
     def problems(self) -> list[str]:
         """Return one sentence per invalid setting; empty if all are valid."""
         return out_of_range(self)
-
-    def validate(self) -> None:
-        """Check all settings together.
-
-        Raises:
-            ConfigError: With every problem found.
-        """
-        found = self.problems()
-        if found:
-            raise ConfigError(found)

@@ -44,7 +44,6 @@ class CheckpointTrigger:
         snapshot_records: int,
         bytes_since: int,
         ms_since: int | None = None,
-        jitter_ms: int = 0,
     ) -> bool:
         """Whether a checkpoint should be written now.
 
@@ -53,15 +52,11 @@ class CheckpointTrigger:
         the number of data records in that snapshot, 0 if there is none: the ratio is then
         satisfied. ``bytes_since`` counts log bytes from that snapshot to the high
         watermark. ``ms_since`` is the age of that snapshot (or of the process) and matters
-        only with an interval, to which ``jitter_ms``, drawn by the caller, is added.
+        only with an interval.
         """
         if bytes_since <= 0:
             return False
-        if (
-            self.interval_ms is not None
-            and ms_since is not None
-            and ms_since >= self.interval_ms + jitter_ms
-        ):
+        if self.interval_ms is not None and ms_since is not None and ms_since >= self.interval_ms:
             return True
         if bytes_since < self.max_bytes_between:
             return False

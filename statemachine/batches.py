@@ -27,7 +27,6 @@ def decode_batch(
     data: bytes,
     header: BatchHeader,
     *,
-    path: object = None,
     decode: DecodeRecord = decode_record,
 ) -> DecodedBatch:
     """Decode a data batch that ``scan_batches`` found in ``data``.
@@ -43,12 +42,12 @@ def decode_batch(
     """
     headers: Sequence[tuple[str, bytes | None]] = ()
     if header.producer_id >= 0 or header.codec:
-        found = iterate_records(data, header, path=path)
+        found = iterate_records(data, header)
         headers = found[0].headers if found else ()
         values = [record.value or b"" for record in found]
     else:
-        values = record_values(data, header, path=path)
-        headers = first_headers(data, header, path=path)
+        values = record_values(data, header)
+        headers = first_headers(data, header)
     records: list[MetadataRecord] = []
     try:
         headers = batch_headers(headers, values[0] if values else None)
@@ -70,4 +69,4 @@ def decode_batch(
 
 def opens_transaction(records: Sequence[MetadataRecord]) -> bool:
     """Whether a metadata transaction begins in these records."""
-    return any(type(record) is BeginTransactionRecord for record in records)
+    return BeginTransactionRecord in map(type, records)

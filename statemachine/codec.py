@@ -34,7 +34,7 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     """Encode a record in the native codec; by default in the lowest version that carries it.
 
     Raises:
-            UnknownRecordError: This type has no such version.
+        UnknownRecordError: This type has no such version.
         RecordCodecError: A field does not fit its type or the version.
     """
     return encode_native(record, lowest_version(record) if version is None else version)
@@ -49,7 +49,7 @@ def encode_kafka(
     because Kafka's readers refuse real record headers.
 
     Raises:
-            UnknownRecordError: This type has no such version.
+        UnknownRecordError: This type has no such version.
         RecordCodecError: A field does not fit, or the record is a broker event.
     """
     version = lowest_version(record) if version is None else version

@@ -288,6 +288,51 @@ class ImportBatch:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AclEntry:
+    """One ACL: who may or may not do what, from where. Numbers are Kafka's (``acl_index``)."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Selects ACLs; 1 (ANY) and None leave a field open.
+
+    With the pattern type MATCH, ``resource_name`` selects all ACLs that concern that resource.
+    """
+
+    resource_type: int = 1
+    resource_name: str | None = None
+    pattern_type: int = 1
+    principal: str | None = None
+    host: str | None = None
+    operation: int = 1
+    permission_type: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAcls:
+    """Add ACLs, all or none. One that exists already changes nothing."""
+
+    entries: tuple[AclEntry, ...]
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAcls:
+    """Remove every ACL that one of the filters selects."""
+
+    filters: tuple[AclFilter, ...]
+    dry_run: bool = False
+
+
 Command: TypeAlias = (
     IncrementalAlterConfigs
     | CreateTopic
@@ -303,4 +348,6 @@ Command: TypeAlias = (
     | InitProducerId
     | ElectLeaders
     | ImportBatch
+    | CreateAcls
+    | DeleteAcls
 )

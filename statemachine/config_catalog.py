@@ -43,7 +43,6 @@ class ConfigKey:
     """One known key. ``default`` is the text a client would write, None for "not set"."""
 
     name: str
-    type_name: str
     default: str | None
     check: Check
     is_list: bool = False
@@ -98,32 +97,32 @@ def split_list(value: str) -> list[str]:
 
 
 def _boolean_key(name: str, default: str) -> ConfigKey:
-    return ConfigKey(name, "boolean", default, _choice("true", "false"))
+    return ConfigKey(name, default, _choice("true", "false"))
 
 
 def _int_key(name: str, default: str, low: int = 0) -> ConfigKey:
-    return ConfigKey(name, "int", default, _integer(low, _INT_MAX))
+    return ConfigKey(name, default, _integer(low, _INT_MAX))
 
 
 def _long_key(name: str, default: str, low: int = 0) -> ConfigKey:
-    return ConfigKey(name, "long", default, _integer(low, _LONG_MAX))
+    return ConfigKey(name, default, _integer(low, _LONG_MAX))
 
 
 def _list_key(name: str, default: str, check: Check) -> ConfigKey:
-    return ConfigKey(name, "list", default, check, is_list=True)
+    return ConfigKey(name, default, check, is_list=True)
 
 
 _COMPRESSION = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-_NOTE = ConfigKey("quorate.note", "string", None, _any_text)
+_NOTE = ConfigKey("quorate.note", None, _any_text)
 """Our own key: free text that operators keep with a resource."""
 
 _TOPIC_KEYS = (
     _NOTE,
     _list_key("cleanup.policy", "delete", _choices("delete", "compact")),
-    ConfigKey("compression.type", "string", "producer", _choice(*_COMPRESSION)),
-    ConfigKey("compression.gzip.level", "int", "-1", _integer(-1, 9)),
-    ConfigKey("compression.lz4.level", "int", "9", _integer(1, 17)),
-    ConfigKey("compression.zstd.level", "int", "3", _integer(-131_072, 22)),
+    ConfigKey("compression.type", "producer", _choice(*_COMPRESSION)),
+    ConfigKey("compression.gzip.level", "-1", _integer(-1, 9)),
+    ConfigKey("compression.lz4.level", "9", _integer(1, 17)),
+    ConfigKey("compression.zstd.level", "3", _integer(-131_072, 22)),
     _long_key("delete.retention.ms", "86400000"),
     _long_key("file.delete.delay.ms", "60000"),
     _long_key("flush.messages", str(_LONG_MAX), 1),
@@ -137,10 +136,8 @@ _TOPIC_KEYS = (
     _int_key("max.message.bytes", "1048588"),
     _long_key("message.timestamp.after.max.ms", "3600000"),
     _long_key("message.timestamp.before.max.ms", str(_LONG_MAX)),
-    ConfigKey(
-        "message.timestamp.type", "string", "CreateTime", _choice("CreateTime", "LogAppendTime")
-    ),
-    ConfigKey("min.cleanable.dirty.ratio", "double", "0.5", _number(0.0, 1.0)),
+    ConfigKey("message.timestamp.type", "CreateTime", _choice("CreateTime", "LogAppendTime")),
+    ConfigKey("min.cleanable.dirty.ratio", "0.5", _number(0.0, 1.0)),
     _long_key("min.compaction.lag.ms", "0"),
     _int_key(MIN_INSYNC_REPLICAS, "1", 1),
     _boolean_key("preallocate", "false"),
@@ -159,7 +156,7 @@ _TOPIC_KEYS = (
 _BROKER_KEYS = (
     _NOTE,
     _int_key("background.threads", "10", 1),
-    ConfigKey("compression.type", "string", "producer", _choice(*_COMPRESSION)),
+    ConfigKey("compression.type", "producer", _choice(*_COMPRESSION)),
     _long_key("follower.replication.throttled.rate", str(_LONG_MAX)),
     _long_key("leader.replication.throttled.rate", str(_LONG_MAX)),
     _long_key("replica.alter.log.dirs.io.max.bytes.per.second", str(_LONG_MAX)),
@@ -203,10 +200,10 @@ _GROUP_KEYS = (
     _int_key("share.heartbeat.interval.ms", "5000", 1),
     _int_key("share.record.lock.duration.ms", "30000", 1000),
     _int_key("share.session.timeout.ms", "45000", 1),
-    ConfigKey("share.auto.offset.reset", "string", "latest", _choice("earliest", "latest")),
+    ConfigKey("share.auto.offset.reset", "latest", _choice("earliest", "latest")),
 )
 
-_LOGGER_LEVEL = ConfigKey("(any logger)", "string", "INFO", _choice(*_LOG_LEVELS))
+_LOGGER_LEVEL = ConfigKey("(any logger)", "INFO", _choice(*_LOG_LEVELS))
 
 CATALOG: Mapping[int, Mapping[str, ConfigKey]] = MappingProxyType(
     {

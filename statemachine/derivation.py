@@ -33,7 +33,7 @@ from statemachine.records import (
 from statemachine.sections.cluster import DIRECTORY_UNASSIGNED, ClusterView
 from statemachine.sections.configs import ConfigsView
 from statemachine.sections.features import FeaturesView
-from statemachine.sections.partition_index import PartitionKey
+from statemachine.sections.partition_index import PartitionSet
 from statemachine.sections.partitions import PartitionState
 from statemachine.sections.topics import TopicsView
 
@@ -113,14 +113,17 @@ def derive(view: DerivationView, event: BrokerEvent) -> list[PartitionChangeReco
     return changes
 
 
-def _affected(topics: TopicsView, event: BrokerEvent) -> list[PartitionKey]:
+def _affected(topics: TopicsView, event: BrokerEvent) -> PartitionSet:
     if isinstance(event, BrokerUnfencedEvent):
-        return sorted(topics.without_leader())
+        return topics.without_leader()
     broker_id = event.broker_id
-    keys = set(topics.in_isr_of(broker_id)) | set(topics.led_by(broker_id))
+    found = topics.in_isr_of(broker_id) | topics.led_by(broker_id)
     if isinstance(event, BrokerFencedEvent) and event.unclean:
-        keys |= set(topics.eligible_of(broker_id))
-    return sorted(keys)
+        found |= topics.eligible_of(broker_id)
+    return found
+
+
+_EPOCHS_AT = PartitionState._fields.index("leader_epoch")
 
 
 @dataclass(slots=True)
@@ -149,12 +152,41 @@ class _RulesV1:
         self._has_elr = view.features.level(ELR_VERSION) > 0
         self._shrink_bumps = view.features.metadata_version < _ISR_SHRINK_LEVEL
         self._topic_settings: dict[Uuid, tuple[int, bool]] = {}
+        self._known: dict[tuple[object, ...], PartitionChangeRecord | None] = {}
 
     def change(
         self, topic_id: Uuid, index: int, state: PartitionState
     ) -> PartitionChangeRecord | None:
         """Return the change of one partition, or None if there is none."""
-        min_isr, unclean_allowed = self._settings(topic_id)
+        settings = self._settings(topic_id)
+        # Partitions placed alike change alike: all but the two epochs decides, and thousands of
+        # partitions of a broker share it.
+        alike = (*state[:_EPOCHS_AT], *state[_EPOCHS_AT + 2 :], settings)
+        if alike in self._known:
+            found = self._known[alike]
+        else:
+            found = self._known[alike] = self._change(state, settings)
+        if found is None:
+            return None
+        return PartitionChangeRecord(
+            index,
+            topic_id,
+            found.isr,
+            found.leader,
+            found.replicas,
+            found.removing_replicas,
+            found.adding_replicas,
+            found.leader_recovery_state,
+            found.directories,
+            found.eligible_leader_replicas,
+            found.last_known_elr,
+        )
+
+    def _change(
+        self, state: PartitionState, settings: tuple[int, bool]
+    ) -> PartitionChangeRecord | None:
+        """Return the change of every partition in this state; it names no partition."""
+        min_isr, unclean_allowed = settings
         outcome = _Outcome(
             state.replicas,
             tuple([broker for broker in state.isr if broker != self._leaving]),
@@ -174,7 +206,7 @@ class _RulesV1:
                 outcome.last_known_elr = ()
             elif state.leader != NO_NODE and not outcome.isr:
                 outcome.last_known_elr = (state.leader,)
-        return self._difference(topic_id, index, state, outcome)
+        return self._difference(state, outcome)
 
     def _settings(self, topic_id: Uuid) -> tuple[int, bool]:
         """Return min.insync.replicas and whether unclean election is allowed, from the image."""
@@ -242,9 +274,7 @@ class _RulesV1:
                     return broker
         return NO_NODE
 
-    def _difference(
-        self, topic_id: Uuid, index: int, state: PartitionState, outcome: _Outcome
-    ) -> PartitionChangeRecord | None:
+    def _difference(self, state: PartitionState, outcome: _Outcome) -> PartitionChangeRecord | None:
         isr_differs = outcome.isr != state.isr and set(outcome.isr) != set(state.isr)
         replicas_differ = outcome.replicas != state.replicas
         names_leader = (
@@ -254,8 +284,6 @@ class _RulesV1:
             or (self._shrink_bumps and isr_differs and not set(state.isr) <= set(outcome.isr))
         )
         change = PartitionChangeRecord(
-            index,
-            topic_id,
             isr=outcome.isr if isr_differs else None,
             leader=outcome.leader if names_leader else LEADER_UNCHANGED,
             removing_replicas=outcome.removing if outcome.removing != state.removing else None,
@@ -273,7 +301,7 @@ class _RulesV1:
                 )
         if outcome.is_unclean and state.leader_recovery_state != RECOVERING:
             change.leader_recovery_state = RECOVERING
-        if names_leader or isr_differs or change != PartitionChangeRecord(index, topic_id):
+        if names_leader or isr_differs or change != PartitionChangeRecord():
             return change
         return None
 

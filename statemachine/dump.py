@@ -103,8 +103,7 @@ class StateDigest:
 
     def update(self, value: bytes) -> None:
         """Add the next value. Lengths are hashed too, so that boundaries count."""
-        self._hash.update(len(value).to_bytes(4, "big"))
-        self._hash.update(value)
+        self._hash.update(len(value).to_bytes(4, "big") + value)
 
     def value(self) -> bytes:
         """Return the digest of everything added so far, ``DIGEST_BYTES`` long."""

@@ -33,11 +33,9 @@ from statemachine.sections.tracking import ChangeTracker
 class StateMachine:
     """Applies committed batches and checkpoints. One per replica, owned by its event loop."""
 
-    def __init__(
-        self, image: MetadataImage = EMPTY_IMAGE, *, decode: DecodeRecord = decode_record
-    ) -> None:
-        """Start from ``image``; ``decode`` defines the known record types, default this release."""
-        self.image = image
+    def __init__(self, *, decode: DecodeRecord = decode_record) -> None:
+        """Start empty; ``decode`` defines the known record types, default this release."""
+        self.image: MetadataImage = EMPTY_IMAGE
         """Committed and applied; replaced, never changed."""
         self.changes = ChangeCounter()
         """What has changed since the latest checkpoint (630.4)."""

@@ -17,7 +17,7 @@ from quorum.control import DecodedControl
 from quorum.types import uuid_to_text
 from quorum.varint import read_uvarint
 from statemachine.codec_kafka import FRAME_VERSION, carried_record
-from statemachine.records import RECORD_TYPES
+from statemachine.records import RECORD_TYPES, ConfigRecord
 from statemachine.records_schema import (
     ArrayOf,
     FieldSpec,
@@ -27,9 +27,7 @@ from statemachine.records_schema import (
     WireStruct,
     field_specs,
 )
-
-SECRET_FIELDS = frozenset({"salt", "stored_key", "server_key"})
-REDACTED = "(hidden)"
+from statemachine.redaction import REDACTED, SECRET_FIELDS, shown_config
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -60,6 +58,8 @@ def record_payload(
     """Return a metadata record as a JSON document."""
     specs = RECORD_TYPES[record.API_KEY].fields_at(version)
     data = _struct(record, specs, show_secrets=show_secrets)
+    if isinstance(record, ConfigRecord) and not show_secrets:
+        data["value"] = shown_config(record.name, record.value)
     return {"type": type_name(record), "version": version, "data": data}
 
 

@@ -28,16 +28,33 @@ class UsableBroker:
     is_fenced: bool = False
 
 
+class UsableBrokers:
+    """The brokers that may hold new replicas, by rack. Read only; made once for many topics."""
+
+    __slots__ = ("count", "racks", "unfenced_count")
+
+    def __init__(self, brokers: Iterable[UsableBroker]) -> None:
+        by_rack: dict[str, tuple[list[NodeId], list[NodeId]]] = {}
+        for broker in sorted(brokers, key=lambda broker: broker.id):
+            # A prefix distinguishes "no rack" from a rack with an empty name.
+            key = "" if broker.rack is None else "=" + broker.rack
+            by_rack.setdefault(key, ([], []))[broker.is_fenced].append(broker.id)
+        self.racks = [by_rack[name] for name in sorted(by_rack)]
+        """Unfenced and fenced brokers of each rack, in ascending order."""
+        self.unfenced_count = sum(len(unfenced) for unfenced, _ in self.racks)
+        self.count = self.unfenced_count + sum(len(fenced) for _, fenced in self.racks)
+
+
 class _Cycle:
     """Brokers of one rack and fence state, in turn; each partition starts one further on."""
 
     __slots__ = ("_dealt", "_ids", "_partition", "_start")
 
     def __init__(self, ids: Sequence[NodeId], rng: random.Random) -> None:
-        self._ids = list(ids)
+        self._ids = ids
         self._partition = 0
         self._dealt = 0
-        self._start = rng.randrange(len(self._ids)) if self._ids else 0
+        self._start = rng.randrange(len(ids)) if ids else 0
 
     def deal(self, partition: int) -> NodeId | None:
         """Return the next broker not yet used for this partition; None when all were."""
@@ -55,16 +72,18 @@ class _Cycle:
         return broker
 
     def shuffle(self, rng: random.Random) -> None:
+        self._ids = list(self._ids)
         rng.shuffle(self._ids)
 
 
 class _Rack:
     __slots__ = ("fenced", "unfenced")
 
-    def __init__(self, brokers: Iterable[UsableBroker], rng: random.Random) -> None:
-        ordered = sorted(brokers, key=lambda broker: broker.id)
-        self.unfenced = _Cycle([b.id for b in ordered if not b.is_fenced], rng)
-        self.fenced = _Cycle([b.id for b in ordered if b.is_fenced], rng)
+    def __init__(
+        self, unfenced: Sequence[NodeId], fenced: Sequence[NodeId], rng: random.Random
+    ) -> None:
+        self.unfenced = _Cycle(unfenced, rng)
+        self.fenced = _Cycle(fenced, rng)
 
     def deal(self, partition: int) -> NodeId | None:
         broker = self.unfenced.deal(partition)
@@ -74,15 +93,10 @@ class _Rack:
 class _Stripes:
     """The racks in turn. Owned by one call of ``place_replicas``."""
 
-    def __init__(self, brokers: Sequence[UsableBroker], rng: random.Random) -> None:
-        by_rack: dict[str, list[UsableBroker]] = {}
-        for broker in brokers:
-            # A prefix distinguishes "no rack" from a rack with an empty name.
-            key = "" if broker.rack is None else "=" + broker.rack
-            by_rack.setdefault(key, []).append(broker)
-        self._racks = [_Rack(by_rack[name], rng) for name in sorted(by_rack)]
+    def __init__(self, brokers: UsableBrokers, rng: random.Random) -> None:
+        self._racks = [_Rack(unfenced, fenced, rng) for unfenced, fenced in brokers.racks]
         self._offset = rng.randrange(len(self._racks))
-        self._unfenced_count = sum(not broker.is_fenced for broker in brokers)
+        self._unfenced_count = brokers.unfenced_count
         self._since_shuffle = 0
         self._partition = 0
         self._rng = rng
@@ -122,7 +136,7 @@ class _Stripes:
 
 
 def place_replicas(
-    brokers: Sequence[UsableBroker],
+    brokers: UsableBrokers,
     *,
     partition_count: int,
     replication_factor: int,
@@ -139,15 +153,15 @@ def place_replicas(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"replication factor {replication_factor} is not above 0",
         )
-    if all(broker.is_fenced for broker in brokers):
+    if not brokers.unfenced_count:
         raise CommandError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"all {len(brokers)} usable brokers are fenced; a leader needs an unfenced one",
+            f"all {brokers.count} usable brokers are fenced; a leader needs an unfenced one",
         )
-    if replication_factor > len(brokers):
+    if replication_factor > brokers.count:
         raise CommandError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {replication_factor} exceeds the {len(brokers)} usable brokers",
+            f"replication factor {replication_factor} exceeds the {brokers.count} usable brokers",
         )
     stripes = _Stripes(brokers, rng)
     return [stripes.place(replication_factor) for _ in range(partition_count)]

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from statemachine import commands
+from statemachine.prepare.acls import prepare_create_acls, prepare_delete_acls
 from statemachine.prepare.brokers import prepare_register_broker, prepare_unregister_broker
 from statemachine.prepare.configs import prepare_incremental_alter_configs
-from statemachine.prepare.context import EvaluationContext, PlacementDefaults, Prepared
+from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.features import prepare_update_features
 from statemachine.prepare.heartbeats import prepare_broker_heartbeat
 from statemachine.prepare.imports import prepare_import_batch
@@ -48,6 +49,8 @@ EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.InitProducerId: prepare_init_producer_id,
     commands.ElectLeaders: prepare_elect_leaders,
     commands.ImportBatch: prepare_import_batch,
+    commands.CreateAcls: prepare_create_acls,
+    commands.DeleteAcls: prepare_delete_acls,
 }
 """Evaluator of every command."""
 
@@ -61,4 +64,4 @@ def prepare(view: View, command: commands.Command, context: EvaluationContext) -
     return EVALUATORS[type(command)](view, command, context)
 
 
-__all__ = ["EVALUATORS", "EvaluationContext", "PlacementDefaults", "Prepared", "View", "prepare"]
+__all__ = ["EVALUATORS", "EvaluationContext", "Prepared", "View", "prepare"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorum.types import NodeId, VersionRange
+from statemachine.placement import UsableBrokers
 from statemachine.records import MetadataRecord
 from statemachine.sessions import BrokerSessions, SessionUpdate
 
@@ -17,12 +18,9 @@ CONFIG_CHANGES_PER_COMMAND_MAX = 1_000
 """Keys in one command: a larger atomic batch would delay all other commands."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementDefaults:
-    """Counts of a topic whose creator gives none (``num.partitions`` and so on)."""
-
-    partition_count: int = 1
-    replication_factor: int = 3
+DEFAULT_PARTITION_COUNT = 1
+DEFAULT_REPLICATION_FACTOR = 3
+"""Counts of a topic whose creator gives none (Kafka: ``num.partitions`` and so on)."""
 
 
 @dataclass(slots=True)
@@ -46,7 +44,8 @@ class EvaluationContext:
     """Finalised kraft.version, which is in control records and not in the image."""
     voter_versions: Callable[[], Mapping[NodeId, Sequence[VersionRange] | None]] = dict
     """Supported versions that each voter reported; None for a voter that has not."""
-    defaults: PlacementDefaults = field(default_factory=PlacementDefaults)
+    usable_brokers: tuple[object, UsableBrokers] | None = None
+    """Those for new replicas, and the registrations they were found in; kept for the group."""
 
 
 @dataclass(slots=True)

@@ -181,7 +181,7 @@ def _offline_directory_records(
     if not lost:
         return []
     records: list[MetadataRecord] = []
-    for topic_id, partition_id in sorted(view.topics.in_isr_of(broker.id)):
+    for topic_id, partition_id in view.topics.in_isr_of(broker.id):
         state = view.topics.partition(topic_id, partition_id)
         name = topic_name(view, topic_id)
         if state is None or name is None or state.directory(broker.id) not in lost:

@@ -8,8 +8,6 @@ expect, because a replay may be cut between them. Both codecs use the same elect
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from quorum.types import NodeId, Uuid
 from statemachine.election import Election, ElectionRules, WantedChange, build_change
 from statemachine.prepare.replicas import election_rules
@@ -22,7 +20,7 @@ from statemachine.records import (
     MetadataRecord,
 )
 from statemachine.sections.cluster import FENCE, UNFENCE, BrokerRegistration
-from statemachine.sections.partition_index import PartitionKey
+from statemachine.sections.partition_index import PartitionSet
 
 
 def fence_records(
@@ -83,16 +81,16 @@ def departure_changes(
 ) -> list[MetadataRecord]:
     """Return the changes of every partition whose ISR contains the broker or that it leads."""
     topics = view.topics
-    keys = set(topics.in_isr_of(broker_id)) | set(topics.led_by(broker_id))
+    affected = topics.in_isr_of(broker_id) | topics.led_by(broker_id)
     if is_unclean:
-        keys |= set(topics.eligible_of(broker_id))
+        affected |= topics.eligible_of(broker_id)
     lost = frozenset((broker_id,)) if is_unclean else frozenset()
-    return _changes(view, keys, never=broker_id, lost=lost)
+    return _changes(view, affected, never=broker_id, lost=lost)
 
 
 def _changes(
     view: View,
-    keys: Iterable[PartitionKey],
+    affected: PartitionSet,
     *,
     never: NodeId | None = None,
     always: NodeId | None = None,
@@ -100,8 +98,7 @@ def _changes(
 ) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
     policies: dict[Uuid, tuple[ElectionRules, Election]] = {}
-    # The index is unordered, and a log must not depend on hashing.
-    for topic_id, partition_id in sorted(keys):
+    for topic_id, partition_id in affected:
         state = view.topics.partition(topic_id, partition_id)
         if state is None:
             continue

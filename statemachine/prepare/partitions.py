@@ -7,7 +7,12 @@ from quorum.types import METADATA_TOPIC, NodeId, Uuid
 from statemachine.commands import CreatePartitions, ElectionType, ElectLeaders
 from statemachine.election import Election, WantedChange, build_change
 from statemachine.placement import place_replicas
-from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, EvaluationContext, Prepared
+from statemachine.prepare.context import (
+    DEFAULT_REPLICATION_FACTOR,
+    PARTITIONS_PER_COMMAND_MAX,
+    EvaluationContext,
+    Prepared,
+)
 from statemachine.prepare.replicas import (
     check_assignment,
     election_rules,
@@ -39,7 +44,7 @@ def prepare_create_partitions(
         )
     check_partition_count(new_count)
     first = present.get(min(present)) if present else None
-    factor = len(first.replicas) if first is not None else context.defaults.replication_factor
+    factor = len(first.replicas) if first is not None else DEFAULT_REPLICATION_FACTOR
     placed = _placement(view, command, context, new_count=new_count, factor=factor)
     first_partition = max(present) + 1 if present else 0
     records: list[MetadataRecord] = [
@@ -59,7 +64,7 @@ def _placement(
 ) -> list[tuple[NodeId, ...]]:
     if not command.assignments:
         return place_replicas(
-            usable_brokers(view),
+            usable_brokers(view, context),
             partition_count=new_count,
             replication_factor=factor,
             rng=context.rng,

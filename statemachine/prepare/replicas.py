@@ -7,18 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from immutables import Map
+
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import NodeId, Uuid
 from statemachine.election import ElectionRules
-from statemachine.placement import UsableBroker
+from statemachine.placement import UsableBroker, UsableBrokers
+from statemachine.prepare.context import EvaluationContext
 from statemachine.prepare.view import (
     View,
     is_elr_enabled,
     min_insync_replicas,
-    registered_brokers,
 )
 from statemachine.records import PartitionRecord
-from statemachine.sections.cluster import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+from statemachine.sections.cluster import (
+    DIRECTORY_MIGRATING,
+    DIRECTORY_UNASSIGNED,
+    BrokerRegistration,
+)
 
 DIRECTORIES_LEVEL = 17
 """metadata.version 3.7-IV2: partitions name the directory of each replica (KIP-858)."""
@@ -58,15 +64,23 @@ def election_rules(
     )
 
 
-def usable_brokers(view: View) -> list[UsableBroker]:
-    """Return the brokers for new replicas: those with a log directory that is not cordoned."""
-    return [
-        UsableBroker(broker.id, broker.rack, is_fenced=not broker.is_active)
-        for broker in registered_brokers(view)
-        if not broker.cordoned_log_dirs
-        or not broker.log_dirs
-        or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs)
-    ]
+def usable_brokers(view: View, context: EvaluationContext) -> UsableBrokers:
+    """Return the brokers for new replicas: those with a log directory that is not cordoned.
+
+    Computed again only if a registration has changed since ``context`` was last asked.
+    """
+    registered = view.cluster.brokers
+    registrations = registered if isinstance(registered, Map) else registered.settle()
+    if context.usable_brokers is None or context.usable_brokers[0] is not registrations:
+        found = UsableBrokers(
+            UsableBroker(broker.id, broker.rack, is_fenced=not broker.is_active)
+            for broker in registrations.values()
+            if not broker.cordoned_log_dirs
+            or not broker.log_dirs
+            or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs)
+        )
+        context.usable_brokers = (registrations, found)
+    return context.usable_brokers[1]
 
 
 def check_assignment(
@@ -100,7 +114,8 @@ def new_partition(
     view: View, topic_id: Uuid, partition: int, replicas: tuple[NodeId, ...]
 ) -> PartitionRecord:
     """Return a partition's first record: its active replicas are in sync, the first one leads."""
-    isr = tuple(broker for broker in replicas if view.cluster.is_active(broker))
+    registered = [view.cluster.broker(broker) for broker in replicas]
+    isr = tuple([each.id for each in registered if each is not None and each.is_active])
     if not isr:
         raise CommandError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -115,16 +130,15 @@ def new_partition(
         leader_epoch=0,
         partition_epoch=0,
         directories=(
-            tuple(_default_directory(view, broker) for broker in replicas)
+            tuple([_default_directory(each) for each in registered])
             if view.features.metadata_version >= DIRECTORIES_LEVEL
             else ()
         ),
     )
 
 
-def _default_directory(view: View, broker_id: NodeId) -> Uuid:
+def _default_directory(broker: BrokerRegistration | None) -> Uuid:
     """Return the only directory of a broker, else one of the reserved ids of KIP-858."""
-    broker = view.cluster.broker(broker_id)
     if broker is None or not broker.log_dirs:
         return DIRECTORY_MIGRATING
     return broker.log_dirs[0] if len(broker.log_dirs) == 1 else DIRECTORY_UNASSIGNED

@@ -16,7 +16,13 @@ from statemachine.commands import (
 )
 from statemachine.placement import place_replicas
 from statemachine.prepare.configs import check_topic_configs
-from statemachine.prepare.context import PARTITIONS_PER_COMMAND_MAX, EvaluationContext, Prepared
+from statemachine.prepare.context import (
+    DEFAULT_PARTITION_COUNT,
+    DEFAULT_REPLICATION_FACTOR,
+    PARTITIONS_PER_COMMAND_MAX,
+    EvaluationContext,
+    Prepared,
+)
 from statemachine.prepare.replicas import check_assignment, new_partition, usable_brokers
 from statemachine.prepare.view import View
 from statemachine.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
@@ -132,13 +138,16 @@ def _automatic_placement(
 ) -> list[tuple[NodeId, ...]]:
     count = command.partition_count
     if count == DEFAULT_COUNT:
-        count = context.defaults.partition_count
+        count = DEFAULT_PARTITION_COUNT
     factor = command.replication_factor
     if factor == DEFAULT_COUNT:
-        factor = context.defaults.replication_factor
+        factor = DEFAULT_REPLICATION_FACTOR
     check_partition_count(count)
     return place_replicas(
-        usable_brokers(view), partition_count=count, replication_factor=factor, rng=context.rng
+        usable_brokers(view, context),
+        partition_count=count,
+        replication_factor=factor,
+        rng=context.rng,
     )
 
 

@@ -2,22 +2,69 @@
 
 They make the cost of fencing a broker proportional to its own partitions, not to the cluster's.
 The partitions determine them fully, so they are never compared or dumped.
+
+A broker of a large cluster has tens of thousands of partitions in each index, but few of them in
+one topic. So partitions are kept as bits: 1,024 consecutive numbers of one topic share an integer.
+That takes about a fifth of the memory of a set of partitions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from immutables import Map
 
 from quorum.types import Uuid
-from statemachine.sections.map_delta import NestedMapDelta
+from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta
 from statemachine.sections.partitions import PartitionState
 
 PartitionKey: TypeAlias = tuple[Uuid, int]
 """Topic id and partition number."""
 
-BrokerPartitions: TypeAlias = Map[int, Map[PartitionKey, None]]
+BrokerPartitions: TypeAlias = Map[int, Map[bytes, int]]
+"""By broker: the words of a ``PartitionSet``."""
+
+_WORD_BITS = 10
+_WORD = 1 << _WORD_BITS
+_UUID_BYTES = 16
+
+
+class PartitionSet:
+    """A read-only set of partitions, in the order of topic ids and then of numbers.
+
+    A key of ``words`` is a topic id, followed by the number of the word in four bytes unless it is
+    0; so keys sort as partitions do. Bit ``n`` of word ``w`` is the partition ``w * 1024 + n``.
+    """
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: Mapping[bytes, int]) -> None:
+        self._words = words
+
+    def __iter__(self) -> Iterator[PartitionKey]:
+        words = self._words
+        for key in sorted(words):
+            topic_id = key if len(key) == _UUID_BYTES else key[:_UUID_BYTES]
+            first = int.from_bytes(key[_UUID_BYTES:], "big") << _WORD_BITS
+            bits = words[key]
+            while bits:
+                lowest = bits & -bits
+                yield topic_id, first + lowest.bit_length() - 1
+                bits ^= lowest
+
+    def __bool__(self) -> bool:
+        return bool(self._words)
+
+    def __len__(self) -> int:
+        """Return the number of partitions, in time linear in the topics."""
+        return sum([bits.bit_count() for bits in self._words.values()])
+
+    def __or__(self, other: PartitionSet) -> PartitionSet:
+        union = dict(self._words.items())
+        for key, bits in other._words.items():
+            union[key] = union.get(key, 0) | bits
+        return PartitionSet(union)
 
 
 class PartitionIndexDelta:
@@ -28,45 +75,91 @@ class PartitionIndexDelta:
     def __init__(
         self, isr: BrokerPartitions, leader: BrokerPartitions, elr: BrokerPartitions
     ) -> None:
-        self.isr: NestedMapDelta[int, PartitionKey, None] = NestedMapDelta(isr)
-        self.leader: NestedMapDelta[int, PartitionKey, None] = NestedMapDelta(leader)
-        self.elr: NestedMapDelta[int, PartitionKey, None] = NestedMapDelta(elr)
+        self.isr: NestedMapDelta[int, bytes, int] = NestedMapDelta(isr)
+        self.leader: NestedMapDelta[int, bytes, int] = NestedMapDelta(leader)
+        self.elr: NestedMapDelta[int, bytes, int] = NestedMapDelta(elr)
 
     def added(self, key: PartitionKey, state: PartitionState) -> None:
         """Add a new partition to the indexes."""
+        word, bit = _place(key)
         for broker in state.isr:
-            self.isr.open_group(broker).set(key, None)
-        self.leader.open_group(state.leader).set(key, None)
+            _set(self.isr.open_group(broker), word, bit)
+        _set(self.leader.open_group(state.leader), word, bit)
         for broker in state.elr:
-            self.elr.open_group(broker).set(key, None)
+            _set(self.elr.open_group(broker), word, bit)
 
     def removed(self, key: PartitionKey, state: PartitionState) -> None:
         """Remove a deleted partition from the indexes."""
+        word, bit = _place(key)
         for broker in set(state.isr):
-            self.isr.open_group(broker).pop(key)
-        self.leader.open_group(state.leader).pop(key)
+            _clear(self.isr.open_group(broker), word, bit)
+        _clear(self.leader.open_group(state.leader), word, bit)
         for broker in set(state.elr):
-            self.elr.open_group(broker).pop(key)
+            _clear(self.elr.open_group(broker), word, bit)
 
     def changed(self, key: PartitionKey, old: PartitionState, new: PartitionState) -> None:
         """Replace a partition's state in the indexes."""
+        word, bit = _place(key)
         if old.isr != new.isr:
-            _move(self.isr, key, old.isr, new.isr)
+            _move(self.isr, word, bit, old.isr, new.isr)
         if old.leader != new.leader:
-            self.leader.open_group(old.leader).pop(key)
-            self.leader.open_group(new.leader).set(key, None)
+            _clear(self.leader.open_group(old.leader), word, bit)
+            _set(self.leader.open_group(new.leader), word, bit)
         if old.elr != new.elr:
-            _move(self.elr, key, old.elr, new.elr)
+            _move(self.elr, word, bit, old.elr, new.elr)
+
+
+def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexDelta:
+    """Return the indexes of all partitions."""
+    index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
+    for topic_id, states in partitions.items():
+        # The first word of a topic is put together before it is stored. ELRs are rare.
+        isr: dict[int, int] = {}
+        leader: dict[int, int] = {}
+        for number, state in states.items():
+            if number >= _WORD or state.elr:
+                index.added((topic_id, number), state)
+                continue
+            bit = 1 << number
+            for broker in state.isr:
+                isr[broker] = isr.get(broker, 0) | bit
+            leader[state.leader] = leader.get(state.leader, 0) | bit
+        for broker, bits in isr.items():
+            _set(index.isr.open_group(broker), topic_id, bits)
+        for broker, bits in leader.items():
+            _set(index.leader.open_group(broker), topic_id, bits)
+    return index
+
+
+def _place(key: PartitionKey) -> tuple[bytes, int]:
+    topic_id, number = key
+    if number < _WORD:
+        return topic_id, 1 << number
+    word = topic_id + (number >> _WORD_BITS).to_bytes(4, "big")
+    return word, 1 << (number & (_WORD - 1))
+
+
+def _set(group: MapDelta[bytes, int], word: bytes, bits: int) -> None:
+    group.set(word, group.get(word, 0) | bits)
+
+
+def _clear(group: MapDelta[bytes, int], word: bytes, bit: int) -> None:
+    left = group[word] & ~bit
+    if left:
+        group.set(word, left)
+    else:
+        group.pop(word)
 
 
 def _move(
-    index: NestedMapDelta[int, PartitionKey, None],
-    key: PartitionKey,
+    index: NestedMapDelta[int, bytes, int],
+    word: bytes,
+    bit: int,
     old: tuple[int, ...],
     new: tuple[int, ...],
 ) -> None:
     for broker in set(old).difference(new):
-        index.open_group(broker).pop(key)
+        _clear(index.open_group(broker), word, bit)
     for broker in new:
         if broker not in old:
-            index.open_group(broker).set(key, None)
+            _set(index.open_group(broker), word, bit)

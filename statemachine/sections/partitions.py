@@ -5,7 +5,7 @@ See: docs/reference/record-types.md (Metadata records).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from quorum.types import NO_NODE, Uuid
 from statemachine.records import (
@@ -15,6 +15,8 @@ from statemachine.records import (
     PartitionChangeRecord,
     PartitionRecord,
 )
+
+T = TypeVar("T")
 
 
 class PartitionState(NamedTuple):
@@ -42,20 +44,41 @@ class PartitionState(NamedTuple):
         return self.directories[self.replicas.index(replica)]
 
 
+_SHARED_MAX = 1 << 16
+_shared: dict[Any, Any] = {}
+
+
+def _share(value: T) -> T:
+    """Return an equal value that many partitions have in common.
+
+    Each decoded record brings copies of its own, but a cluster places its replicas in far fewer
+    ways than it has partitions, and in a few directories.
+    """
+    if len(_shared) >= _SHARED_MAX:
+        _shared.clear()
+    return cast("T", _shared.setdefault(value, value))
+
+
+def _share_directories(directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
+    known: tuple[Uuid, ...] | None = _shared.get(directories)
+    # With many racks the combinations are many; the directories in them are not.
+    return _share(tuple(map(_share, directories))) if known is None else known
+
+
 def state_of(record: PartitionRecord) -> PartitionState:
     """Return the state that a full partition record describes."""
-    replicas = record.replicas
+    replicas = _share(record.replicas)
     isr = record.isr
     return PartitionState(
         replicas,
-        replicas if isr == replicas else isr,
+        replicas if isr == replicas else _share(isr),
         record.removing_replicas,
         record.adding_replicas,
         record.leader,
         record.leader_recovery_state,
         record.leader_epoch,
         record.partition_epoch,
-        record.directories,
+        _share_directories(record.directories),
         record.eligible_leader_replicas or (),
         record.last_known_elr or (),
     )
@@ -91,15 +114,15 @@ def changed_state(state: PartitionState, change: PartitionChangeRecord) -> Parti
     last_known = change.last_known_elr
     recovery = change.leader_recovery_state
     return PartitionState(
-        state.replicas if change.replicas is None else change.replicas,
-        state.isr if change.isr is None else change.isr,
+        state.replicas if change.replicas is None else _share(change.replicas),
+        state.isr if change.isr is None else _share(change.isr),
         state.removing if change.removing_replicas is None else change.removing_replicas,
         state.adding if change.adding_replicas is None else change.adding_replicas,
         change.leader if leader_named else state.leader,
         state.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
         state.leader_epoch + 1 if leader_named else state.leader_epoch,
         state.partition_epoch + 1,
-        state.directories if change.directories is None else change.directories,
+        state.directories if change.directories is None else _share_directories(change.directories),
         state.elr if elr is None else elr,
         state.last_known_elr if last_known is None else last_known,
     )

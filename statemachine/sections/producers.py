@@ -99,26 +99,31 @@ class ProducersImage(ProducersView):
 
 
 class ProducersDelta(ProducersView):
-    """Producers under change."""
+    """Producers under change.
+
+    Nearly every command changes ``states``; the maps of transactional ids are opened when one
+    changes.
+    """
 
     __slots__ = ("_tracker", "names", "next_id", "states", "transactional_ids")
 
+    states: MapDelta[int, ProducerState]
+
     def __init__(self, base: ProducersImage, tracker: ChangeTracker) -> None:
         self.next_id = base.next_id
-        self.states: MapDelta[int, ProducerState] = MapDelta(base.states)
-        self.transactional_ids: MapDelta[str, TransactionalIdRecord] = MapDelta(
-            base.transactional_ids
-        )
-        self.names: MapDelta[int, str] = MapDelta(base.names)
+        self.states = MapDelta(base.states)
+        self.transactional_ids = base.transactional_ids
+        self.names = base.names
         self._tracker = tracker
 
     def settle(self) -> ProducersImage:
         """Return the image as of now; the delta stays usable."""
+        ids, names = self.transactional_ids, self.names
         return ProducersImage(
             self.next_id,
             self.states.settle(),
-            self.transactional_ids.settle(),
-            self.names.settle(),
+            ids.settle() if isinstance(ids, MapDelta) else ids,
+            names.settle() if isinstance(names, MapDelta) else names,
         )
 
     def replay_ids(self, record: ProducerIdsRecord) -> None:
@@ -243,15 +248,16 @@ class ProducersDelta(ProducersView):
             ReplayError: Another transactional id holds its producer id.
         """
         name = record.transactional_id
-        holder = self.names.get(record.producer_id, name)
+        ids, names = self._open_transactional()
+        holder = names.get(record.producer_id, name)
         if holder != name:
             raise ReplayError(f"producer {record.producer_id} belongs to {holder!r}")
-        old = self.transactional_ids.get(name)
+        old = ids.get(name)
         if old is not None and old != record:
             self._tracker.modified((_TRANSACTIONAL, name))
-            self._unname(old)
-        self.transactional_ids.set(name, record)
-        self.names.set(record.producer_id, name)
+            _unname(names, old)
+        ids.set(name, record)
+        names.set(record.producer_id, name)
 
     def replay_transactional_removal(self, name: str) -> None:
         """Remove a transactional id.
@@ -259,21 +265,33 @@ class ProducersDelta(ProducersView):
         Raises:
             ReplayError: The transactional id is unknown.
         """
-        old = self.transactional_ids.get(name)
+        ids, names = self._open_transactional()
+        old = ids.get(name)
         if old is None:
             raise ReplayError(f"removal of unknown transactional id {name!r}")
-        self.transactional_ids.pop(name)
-        self._unname(old)
+        ids.pop(name)
+        _unname(names, old)
         self._tracker.deleted((_TRANSACTIONAL, name))
 
-    def _unname(self, old: TransactionalIdRecord) -> None:
-        if self.names.get(old.producer_id) == old.transactional_id:
-            self.names.pop(old.producer_id)
+    def _open_transactional(
+        self,
+    ) -> tuple[MapDelta[str, TransactionalIdRecord], MapDelta[int, str]]:
+        ids, names = self.transactional_ids, self.names
+        if not isinstance(ids, MapDelta):
+            ids = self.transactional_ids = MapDelta(ids)
+        if not isinstance(names, MapDelta):
+            names = self.names = MapDelta(names)
+        return ids, names
 
     def _raise_next_id(self, next_id: int) -> None:
         if self.next_id:
             self._tracker.modified((_PRODUCER_IDS,))
         self.next_id = next_id
+
+
+def _unname(names: MapDelta[int, str], old: TransactionalIdRecord) -> None:
+    if names.get(old.producer_id) == old.transactional_id:
+        names.pop(old.producer_id)
 
 
 def _inserted(producer_id: int, kept: tuple[Applied, ...], applied: Applied) -> tuple[Applied, ...]:

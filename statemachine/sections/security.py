@@ -1,11 +1,12 @@
-"""ACLs, SCRAM credentials, delegation tokens and client quotas, carried without interpretation.
+"""ACLs, SCRAM credentials, delegation tokens and client quotas.
 
-The image keeps the records themselves, so that a checkpoint loses none of their content.
+The image keeps the records themselves, so that a checkpoint loses none of their content. ACLs are
+also arranged for decisions (``acl_index``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from immutables import Map
@@ -22,6 +23,7 @@ from statemachine.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
+from statemachine.sections.acl_index import EMPTY_INDEX, AclIndex
 from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta
 from statemachine.sections.tracking import ChangeTracker
 
@@ -43,12 +45,23 @@ class SecurityImage:
     """By user name and mechanism."""
     tokens: Map[str, DelegationTokenRecord] = EMPTY_MAP
     quotas: Map[QuotaKey, Map[str, float]] = EMPTY_MAP
+    acl_index: AclIndex = field(default=EMPTY_INDEX, compare=False)
+    """``acls`` for decisions; it follows from them."""
 
 
 class SecurityDelta:
     """Security under change."""
 
-    __slots__ = ("_quotas", "_tracker", "acls", "scram", "tokens")
+    __slots__ = (
+        "_acl_index",
+        "_acls_added",
+        "_acls_removed",
+        "_quotas",
+        "_tracker",
+        "acls",
+        "scram",
+        "tokens",
+    )
 
     def __init__(self, base: SecurityImage, tracker: ChangeTracker) -> None:
         self.acls: MapDelta[Uuid, AccessControlEntryRecord] = MapDelta(base.acls)
@@ -56,6 +69,18 @@ class SecurityDelta:
         self.tokens: MapDelta[str, DelegationTokenRecord] = MapDelta(base.tokens)
         self._quotas: NestedMapDelta[QuotaKey, str, float] = NestedMapDelta(base.quotas)
         self._tracker = tracker
+        self._acl_index = base.acl_index
+        self._acls_added: dict[Uuid, AccessControlEntryRecord] = {}
+        self._acls_removed: dict[Uuid, AccessControlEntryRecord] = {}
+
+    @property
+    def acl_index(self) -> AclIndex:
+        """The ACLs as of now, for decisions."""
+        if self._acls_added or self._acls_removed:
+            added, removed = self._acls_added.values(), self._acls_removed.values()
+            self._acl_index = self._acl_index.changed(added, removed)
+            self._acls_added, self._acls_removed = {}, {}
+        return self._acl_index
 
     @property
     def quotas(self) -> Map[QuotaKey, Map[str, float]]:
@@ -65,7 +90,11 @@ class SecurityDelta:
     def settle(self) -> SecurityImage:
         """Return the image as of now; the delta stays usable."""
         return SecurityImage(
-            self.acls.settle(), self.scram.settle(), self.tokens.settle(), self._quotas.settle()
+            self.acls.settle(),
+            self.scram.settle(),
+            self.tokens.settle(),
+            self._quotas.settle(),
+            self.acl_index,
         )
 
     def replay_acl(self, record: AccessControlEntryRecord) -> None:
@@ -77,6 +106,8 @@ class SecurityDelta:
         old = self.acls.get(record.id)
         if old is not None and old != record:
             raise ReplayError(f"ACL {uuid_to_text(record.id)} exists with other content")
+        if old is None:
+            self._acls_added[record.id] = record
         self.acls.set(record.id, record)
 
     def replay_acl_removal(self, record: RemoveAccessControlEntryRecord) -> None:
@@ -87,7 +118,9 @@ class SecurityDelta:
         """
         if record.id not in self.acls:
             raise ReplayError(f"removal of no ACL: {uuid_to_text(record.id)}")
-        self.acls.pop(record.id)
+        removed = self.acls.pop(record.id)
+        if self._acls_added.pop(record.id, None) is None:
+            self._acls_removed[record.id] = removed
         self._tracker.deleted((_ACL, record.id))
 
     def replay_scram(self, record: UserScramCredentialRecord) -> None:

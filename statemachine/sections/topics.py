@@ -27,7 +27,8 @@ from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta,
 from statemachine.sections.partition_index import (
     BrokerPartitions,
     PartitionIndexDelta,
-    PartitionKey,
+    PartitionSet,
+    index_of,
 )
 from statemachine.sections.partitions import PartitionState, changed_state, state_of
 from statemachine.sections.tracking import ChangeTracker
@@ -35,7 +36,7 @@ from statemachine.sections.tracking import ChangeTracker
 _TOPIC = TopicRecord.API_KEY
 _PARTITION = PartitionRecord.API_KEY
 _NO_PARTITIONS: Map[int, PartitionState] = EMPTY_MAP
-_NO_KEYS: Map[PartitionKey, None] = EMPTY_MAP
+_NO_WORDS: Map[bytes, int] = EMPTY_MAP
 
 
 class TopicsView(ABC):
@@ -65,22 +66,22 @@ class TopicsView(ABC):
         """Return all partitions of a topic by number; empty for an unknown topic."""
 
     @abstractmethod
-    def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
-        """Return the partitions whose ISR contains the broker. The order is undefined: sort."""
+    def in_isr_of(self, broker_id: int) -> PartitionSet:
+        """Return the partitions whose ISR contains the broker."""
 
     @abstractmethod
-    def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
+    def led_by(self, broker_id: int) -> PartitionSet:
         """Return the partitions that the broker leads; for ``NO_NODE``, those without a leader."""
 
     @abstractmethod
-    def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
+    def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
 
     def leads_any(self, broker_id: int) -> bool:
         """Whether the broker leads at least one partition."""
         return bool(self.led_by(broker_id))
 
-    def without_leader(self) -> Map[PartitionKey, None]:
+    def without_leader(self) -> PartitionSet:
         """Return the partitions that have no leader now."""
         return self.led_by(NO_NODE)
 
@@ -104,17 +105,17 @@ class TopicsImage(TopicsView):
         """Return all partitions of a topic by number; empty for an unknown topic."""
         return self.partitions.get(topic_id, _NO_PARTITIONS)
 
-    def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
+    def in_isr_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ISR contains the broker."""
-        return self.isr_index.get(broker_id, _NO_KEYS)
+        return PartitionSet(self.isr_index.get(broker_id, _NO_WORDS))
 
-    def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
+    def led_by(self, broker_id: int) -> PartitionSet:
         """Return the partitions that the broker leads."""
-        return self.leader_index.get(broker_id, _NO_KEYS)
+        return PartitionSet(self.leader_index.get(broker_id, _NO_WORDS))
 
-    def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
+    def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
-        return self.elr_index.get(broker_id, _NO_KEYS)
+        return PartitionSet(self.elr_index.get(broker_id, _NO_WORDS))
 
     def partition_count(self) -> int:
         """Return the number of partitions of all topics, in time linear in the topics."""
@@ -132,7 +133,13 @@ class TopicsDelta(TopicsView):
         self._partitions: NestedMapDelta[Uuid, int, PartitionState] = NestedMapDelta(
             base.partitions
         )
-        self._index = PartitionIndexDelta(base.isr_index, base.leader_index, base.elr_index)
+        # Without partitions before, as when a checkpoint is loaded, they are indexed all at once
+        # when the index is first needed.
+        self._index = (
+            PartitionIndexDelta(base.isr_index, base.leader_index, base.elr_index)
+            if base.partitions
+            else None
+        )
         self._tracker = tracker
 
     def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
@@ -143,21 +150,21 @@ class TopicsDelta(TopicsView):
         """Return all partitions of a topic by number; empty for an unknown topic."""
         return self._partitions.group(topic_id)
 
-    def in_isr_of(self, broker_id: int) -> Map[PartitionKey, None]:
+    def in_isr_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ISR contains the broker."""
-        return self._index.isr.group(broker_id)
+        return PartitionSet(self._indexed().isr.group(broker_id))
 
-    def led_by(self, broker_id: int) -> Map[PartitionKey, None]:
+    def led_by(self, broker_id: int) -> PartitionSet:
         """Return the partitions that the broker leads."""
-        return self._index.leader.group(broker_id)
+        return PartitionSet(self._indexed().leader.group(broker_id))
 
-    def eligible_of(self, broker_id: int) -> Map[PartitionKey, None]:
+    def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
-        return self._index.elr.group(broker_id)
+        return PartitionSet(self._indexed().elr.group(broker_id))
 
     def settle(self) -> TopicsImage:
         """Return the image as of now; the delta stays usable."""
-        index = self._index
+        index = self._indexed()
         return TopicsImage(
             self.ids.settle(),
             self.names.settle(),
@@ -198,9 +205,11 @@ class TopicsDelta(TopicsView):
         old = partitions.get(index)
         partitions.set(index, state)
         if old is None:
-            self._index.added((topic_id, index), state)
+            if self._index is not None:
+                self._index.added((topic_id, index), state)
         elif old != state:
-            self._index.changed((topic_id, index), old, state)
+            if self._index is not None:
+                self._index.changed((topic_id, index), old, state)
             self._tracker.modified((_PARTITION, topic_id, index))
         self._tracker.stored((_PARTITION, topic_id, index), record.extra, existed=old is not None)
 
@@ -227,7 +236,8 @@ class TopicsDelta(TopicsView):
         name = self.names.pop(topic_id)
         self.ids.pop(name)
         for index, state in self._partitions.drop_group(topic_id).items():
-            self._index.removed((topic_id, index), state)
+            if self._index is not None:
+                self._index.removed((topic_id, index), state)
             self._tracker.deleted((_PARTITION, topic_id, index))
         self._tracker.deleted((_TOPIC, topic_id))
         return name
@@ -259,5 +269,12 @@ class TopicsDelta(TopicsView):
     ) -> None:
         key = (topic_id, index)
         self._partitions.open_group(topic_id).set(index, new)
-        self._index.changed(key, old, new)
+        if self._index is not None:
+            self._index.changed(key, old, new)
         self._tracker.modified((_PARTITION, topic_id, index))
+
+    def _indexed(self) -> PartitionIndexDelta:
+        index = self._index
+        if index is None:
+            index = self._index = index_of(self._partitions.settle())
+        return index
