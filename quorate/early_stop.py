@@ -1,7 +1,7 @@
-"""A process that is asked to stop before it has an event loop.
+"""Stop signals of a process that has no event loop yet.
 
-Loading the packages and opening a long log take a while. Whoever stops a node then should see it
-stop, and not as if it had been killed.
+Loading the packages and opening a long log take a while. A stop signal in that time must end the
+process with exit code 0, not as if it had been killed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-TOLD = "stopped before the node had started"
+EARLY_STOP_TEXT = "stopped before the node had started"
 """What the process says on standard error; its exit code is 0."""
 
 
@@ -53,9 +53,9 @@ def early_stop() -> Iterator[None]:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     # Nothing is raised: an import may catch it, or leave a library half made that warns at its end.
-    # Whoever read what it says may be gone, which is no reason to stop in another way.
+    # The reader of standard error may be gone; the process ends in the same way.
     with suppress(OSError):
-        os.write(2, f"{TOLD}\n".encode())
+        os.write(2, f"{EARLY_STOP_TEXT}\n".encode())
     os._exit(0)
 
 

@@ -8,6 +8,7 @@ Nothing is imported at the top but what costs nothing.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,7 +16,16 @@ from quorate.early_stop import leave_when_asked
 from quorate.error_stream import lose_what_cannot_be_written
 
 VALUED = frozenset(
-    {"-o", "--output", "--bootstrap", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"}
+    {
+        "-o",
+        "--output",
+        "--bootstrap",
+        "--timeout",
+        "--tls-ca",
+        "--tls-cert",
+        "--tls-key",
+        "--context",
+    }
 )
 """Options before the command's name whose value is a word of its own."""
 _INTERRUPTED = 130
@@ -26,6 +36,9 @@ def main() -> int:
     lose_what_cannot_be_written()
     if command_of(sys.argv[1:]) == "server":
         leave_when_asked()
+    else:
+        # A command says in its own line what gRPC would write about beside it.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from quorate.cli.main import main as run
 

@@ -1,4 +1,4 @@
-"""Standard error that cannot fail: a text nobody can read does not change how a process ends.
+"""Standard error that cannot fail: a text that cannot be written does not change the exit code.
 
 Where standard error is a file on a full disk, each write to it fails. The exit code must still say
 what happened: a script or a service manager acts on it.

@@ -1,4 +1,4 @@
-"""Feature levels that this release can run with, and those a new cluster starts at.
+"""Feature levels that this release supports, and those that a new cluster starts with.
 
 See: docs/reference/formats.md, KIP-584, KIP-853 (kraft.version).
 """

@@ -1,8 +1,8 @@
-"""How many lines of one kind the process log takes: what others cause must not fill a disk.
+"""Bounds the lines of one kind in the process log, so that callers cannot fill a disk.
 
-Whoever can reach a port can make the node write lines: refusals, closed streams, ignored messages.
-Each kind of line has a share of a minute. The rest is counted, and the count is written with the
-first line after that minute.
+Anyone who can reach a port can make the node log refusals, closed streams and ignored messages.
+Each kind of line has a maximum per minute. Further lines are counted, and the count is written with
+the first line after that minute.
 """
 
 from __future__ import annotations

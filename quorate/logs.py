@@ -1,9 +1,9 @@
 """The process log: one line per event on standard error, as ``key=value`` text or as JSON.
 
 Lines are rendered from core events and from the modules' own messages, which are written as
-``event=name key=value``. No payload of a record is ever logged. Whatever a peer or client put into
-a text, one record is one line and holds no control character; the lines of a trace are indented.
-How many lines there may be of one kind stands in ``quorate.log_limit``.
+``event=name key=value``. No payload of a record is ever logged. One event is one line without
+control characters, also with text from peers and clients; the lines of a trace are indented.
+``quorate.log_limit`` bounds the lines of one kind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a quorum can bear: majorities, what may fail next, and what a change makes of that.
+"""The failures that a quorum tolerates: majorities, who may fail next, and the effect of a change.
 
-Pure. A voter counts as *able* when it can acknowledge now: the leader itself, and whoever
-fetched and was level with it lately. What is not known counts as unable: right after an election
-a leader has not heard from every voter yet, and a decision on doubtful data loses a majority.
+Pure. A voter counts as *able* when it can acknowledge now: the leader, and each voter that has
+fetched recently and was caught up. A voter in an unknown state counts as unable: right after an
+election the leader has no contact with some voters, and a wrong guess could cost the majority.
 
 See: Raft dissertation section 4 (why one voter at a time), KIP-853.
 """
@@ -42,11 +42,11 @@ class Replica:
     """How long ago it was level with the leader."""
     is_leader: bool = False
     patience_ms: int = PATIENCE_MS
-    """Whoever has not fetched for longer is taken as unreachable, whoever has not been level for
-    longer as lagging: what the leader itself bears of a majority before it gives up."""
+    """A voter that has not fetched for longer counts as unreachable, one that has not been level
+    for longer as lagging. The leader itself waits this long for a majority before it resigns."""
     probed_ms: int = -1
-    """How long ago a sign of life was asked for; whoever has not fetched since is taken as
-    unreachable as well. -1: no such request was made."""
+    """How long ago the voters were probed; a voter that has not fetched since counts as
+    unreachable as well. -1: there was no probe."""
 
     @property
     def condition(self) -> Condition:

@@ -1,24 +1,18 @@
-"""``quorate audit``: questions to the trail, answered by Spark."""
+"""``quorate audit``: questions to the audit trail."""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from quorate.cli.audit_extra import need_arrow, reported_damage
+from quorate.cli.audit_answer import DUCKDB, SPARK, AuditSource, answer, answer_sql
+from quorate.cli.audit_report import write_report
 from quorate.cli.command import LocalGroup, pass_session
-from quorate.cli.exits import CliError, Exit
-from quorate.cli.output import Result
 from quorate.cli.session import Session
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from audit.views import AuditTables
 
 _PARTITION_COLUMNS = (
     "topic", "partition", "leader", "leader_epoch", "replicas", "isr", "changed_offset",
@@ -34,7 +28,16 @@ _CONFIG_COLUMNS = (
 )  # fmt: skip
 
 
-def _common(command: Callable[..., None]) -> Callable[..., None]:
+def _reads(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what to read, and hand them over as an ``AuditSource``."""
+
+    @functools.wraps(command)
+    def with_source(
+        folder: Path | None, log: Path | None, as_of: int | None, uncommitted: bool,
+        engine: str = DUCKDB, **others: object,
+    ) -> None:  # fmt: skip
+        command(source=AuditSource(folder, log, as_of, uncommitted, engine), **others)
+
     options = (
         click.option(
             "--export", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -53,8 +56,25 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
             help="With --log: also what is not known to be committed, such as all that lies behind "
             "the newest checkpoint of one Kafka controller among several.",
         ),
-        click.option("--topic", help="Only this topic."),
     )  # fmt: skip
+    return _with_options(with_source, options)
+
+
+def _asks(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a question: what to read, what of it, and what answers."""
+    options = (
+        click.option("--topic", help="Only this topic."),
+        click.option(
+            "--engine", type=click.Choice([DUCKDB, SPARK]), default=DUCKDB, show_default=True,
+            help="What answers: DuckDB in this process, or Spark, which starts a Java runtime.",
+        ),
+    )  # fmt: skip
+    return _with_options(_reads(command), options)
+
+
+def _with_options(
+    command: Callable[..., None], options: tuple[Callable[..., Callable[..., None]], ...]
+) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
@@ -62,128 +82,68 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(cls=LocalGroup)
 def audit() -> None:
-    """Ask who did what to the metadata, and when. Needs Java, or the extra `spark`."""
+    """Ask who did what to the metadata, and when. Needs the extra `parquet`, and no Java."""
 
 
 @audit.command("partitions")
-@_common
+@_asks
 @pass_session
-def partitions(
-    session: Session, folder: Path | None, log: Path | None, as_of: int | None,
-    uncommitted: bool, topic: str | None,
-) -> None:  # fmt: skip
+def partitions(session: Session, source: AuditSource, topic: str | None) -> None:
     """Show the state of all partitions as of an offset, and what made it so."""
+    from audit.questions import state_as_of
 
-    def ask(tables: AuditTables, as_of: int) -> DataFrame:
-        from audit.views import state_as_of
-
-        return _of_topic(state_as_of(tables, "partitions", as_of), "topic", topic)
-
-    _answer(session, "AuditPartitions", _PARTITION_COLUMNS, ask, folder, log, as_of, uncommitted)
+    query = state_as_of("partitions", source.limit(), topic=topic)
+    answer(session, "AuditPartitions", _PARTITION_COLUMNS, query, source)
 
 
 @audit.command("leaders")
-@_common
+@_asks
 @pass_session
-def leaders(
-    session: Session, folder: Path | None, log: Path | None, as_of: int | None,
-    uncommitted: bool, topic: str | None,
-) -> None:  # fmt: skip
+def leaders(session: Session, source: AuditSource, topic: str | None) -> None:
     """Show who led each partition, from when to when, and why it changed."""
+    from audit.questions import leadership_timeline
 
-    def ask(tables: AuditTables, as_of: int) -> DataFrame:
-        from audit.views import leadership_timeline
-
-        return _of_topic(leadership_timeline(tables, as_of), "topic", topic)
-
-    _answer(session, "AuditLeaders", _LEADER_COLUMNS, ask, folder, log, as_of, uncommitted)
+    query = leadership_timeline(source.limit(), topic=topic)
+    answer(session, "AuditLeaders", _LEADER_COLUMNS, query, source)
 
 
 @audit.command("configs")
-@_common
+@_asks
 @pass_session
-def configs(
-    session: Session, folder: Path | None, log: Path | None, as_of: int | None,
-    uncommitted: bool, topic: str | None,
-) -> None:  # fmt: skip
+def configs(session: Session, source: AuditSource, topic: str | None) -> None:
     """Show who changed which configuration, from what to what, when and why."""
+    from audit.questions import config_changes
 
-    def ask(tables: AuditTables, as_of: int) -> DataFrame:
-        from audit.views import config_changes
-
-        changes = config_changes(tables, as_of)
-        if topic is not None:
-            changes = changes.filter(changes["resource_type"] == "topic")
-        return _of_topic(changes, "resource_name", topic)
-
-    _answer(session, "AuditConfigs", _CONFIG_COLUMNS, ask, folder, log, as_of, uncommitted)
+    query = config_changes(source.limit(), topic=topic)
+    answer(session, "AuditConfigs", _CONFIG_COLUMNS, query, source)
 
 
-def _of_topic(rows: DataFrame, column: str, topic: str | None) -> DataFrame:
-    return rows if topic is None else rows.filter(rows[column] == topic)
+@audit.command("query")
+@click.option(
+    "--sql", "text", required=True, metavar="SQL",
+    help="One query in DuckDB's SQL; - reads it from standard input.",
+)  # fmt: skip
+@_reads
+@pass_session
+def query(session: Session, source: AuditSource, text: str) -> None:
+    """Answer a query of your own, without being able to change anything.
 
-
-def _answer(
-    session: Session,
-    kind: str,
-    columns: tuple[str, ...],
-    ask: Callable[[AuditTables, int], DataFrame],
-    folder: Path | None,
-    log: Path | None,
-    as_of: int | None,
-    uncommitted: bool,
-) -> None:
-    if (folder is None) == (log is None):
-        raise CliError("name either --export or --log", code=Exit.USAGE)
-    if uncommitted and log is None:
-        raise CliError(
-            "--uncommitted reads a log; an export has what `quorate export` took in",
-            code=Exit.USAGE,
-        )
-    need_arrow()
-    from audit.export_files import ExportFolder
-    from audit.session import local_session, require_pyspark
-    from audit.views import LATEST, tables_of_export, tables_of_log
-
-    require_pyspark()
-    if folder is None:
-        end_offset = _look_at(session, log or Path(), uncommitted=uncommitted)
-    else:
-        end_offset = max((each.end for each in ExportFolder(folder).ranges()), default=0)
-    source = folder or log or Path()
-    with session.progress("asking Spark", None), local_session(source=source) as spark:
-        if folder is not None:
-            tables = tables_of_export(spark, folder)
-        else:
-            tables = tables_of_log(spark, log or Path(), with_unknown=uncommitted)
-        found = ask(tables, LATEST if as_of is None else as_of).collect()
-    rows = [{name: _plain(value) for name, value in row.asDict().items()} for row in found]
-    answered = end_offset if as_of is None else min(as_of, end_offset)
-    session.show(Result(kind, {"as_of_offset": answered}, rows=rows, columns=columns))
-
-
-def _look_at(session: Session, log: Path, *, uncommitted: bool) -> int:
-    """Warn of what is wrong with a log; returns the offset that it can be read up to.
-
-    Before Spark: that would wrap what is wrong into an error of its own, and starts slowly.
+    Tables: those of the export (docs/reference/audit-tables.md). Views: TABLE_state for the state
+    of each of them as of --as-of, leaders, config_changes. `SHOW TABLES` and `DESCRIBE NAME` work.
     """
-    from audit.directory import plan_source
-
-    with reported_damage():
-        plan = plan_source(log, with_unknown=uncommitted)
-        whole = plan_source(log, with_unknown=True) if plan.problems else plan
-    for problem in plan.problems:
-        session.warn(problem)
-    if plan.end_offset < whole.end_offset:
-        session.warn(
-            f"{log}: answered as of offset {plan.end_offset}; what follows, up to "
-            f"{whole.end_offset}, is not known to be committed, and --uncommitted takes it in"
-        )
-    return plan.end_offset
+    answer_sql(session, sys.stdin.read() if text == "-" else text, source)
 
 
-def _plain(value: Any) -> object:
-    """Spark gives times without a zone, in that of this process."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return value
+@audit.command("report")
+@click.option(
+    "--to", "target", required=True, type=click.Path(dir_okay=False, path_type=Path),
+    help="The HTML file to write; replaced if it exists.",
+)  # fmt: skip
+@_reads
+@pass_session
+def report(session: Session, source: AuditSource, target: Path) -> None:
+    """Write a report as one HTML page with charts. Needs the extra `plots` as well.
+
+    Leadership churn, changes per principal, configuration drift, ISR stability, time to unfence.
+    """
+    write_report(session, source, target)

@@ -22,7 +22,7 @@ def need_arrow() -> None:
         CliError: It is not; names the extra.
     """
     if importlib.util.find_spec("pyarrow") is None:
-        raise CliError("pyarrow is not installed", hint="pip install 'quorate[spark]' brings it")
+        raise CliError("pyarrow is not installed", hint="pip install 'quorate[parquet]' brings it")
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def reported_truncation() -> Iterator[None]:
 
 @contextmanager
 def reported_damage() -> Iterator[None]:
-    """Say what to do about a damaged log before what is wrong with it is all there is to read.
+    """Add to the error of a damaged log what to do about it.
 
     Raises:
         CliError: The log is damaged.

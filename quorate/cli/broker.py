@@ -30,6 +30,7 @@ from quorum.v1.commands_pb2 import BrokerListener, RegisterBroker, SupportedFeat
 from quorum.v1.metadata_pb2 import ReadOptions
 
 _COLUMNS = ("broker_id", "state", "broker_epoch", "rack", "listeners", "incarnation_id")
+_NAMED_MAX = 10
 _LISTENER = re.compile(r"([A-Za-z0-9_]+)://(.+)")
 
 
@@ -205,13 +206,20 @@ def state_of(found: BrokerDescription) -> str:
     return "controlled_shutdown" if found.is_in_controlled_shutdown else "active"
 
 
+def _known(answer: DescribeClusterResponse) -> str:
+    ids = [str(each.broker_id) for each in answer.brokers]
+    if not ids or len(ids) > _NAMED_MAX:
+        return "`quorate broker list` shows all"
+    return f"registered: {', '.join(ids)}"
+
+
 def _find(answer: DescribeClusterResponse, broker_id: int) -> BrokerDescription:
     for found in answer.brokers:
         if found.broker_id == broker_id:
             return found
     raise CliError(
         f"broker {broker_id} is not registered",
-        hint="`quorate broker list` shows all",
+        hint=_known(answer),
         code=Exit.NOT_FOUND,
     )
 

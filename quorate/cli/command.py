@@ -16,6 +16,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.output import FORMATS
 from quorate.cli.session import Session
 
@@ -65,6 +66,7 @@ _CLUSTER_FLAGS = {
     "bootstrap": "--bootstrap",
     "timeout_s": "--timeout",
     **{attribute: flag for attribute, flag, _ in _TLS_OPTIONS},
+    "context": "--context",
 }
 
 
@@ -88,6 +90,14 @@ def cluster_options() -> list[click.Option]:
             help="Give up after this long (default: 10).",
         ),
         *(_tls_option(*texts) for texts in _TLS_OPTIONS),
+        click.Option(
+            ["--context"],
+            metavar="NAME",
+            expose_value=False,
+            callback=_remember("context"),
+            envvar="QUORATE_CONTEXT",
+            help="The cluster named so by `quorate context add`, or QUORATE_CONTEXT.",
+        ),
     ]
 
 
@@ -138,15 +148,38 @@ class LocalCommand(click.Command):
         return super().invoke(ctx)
 
 
-class SessionCommand(click.Command):
-    """A command that reaches a cluster: it takes all shared options."""
+class ContextCommand(click.Command):
+    """A command that takes all shared options, and reaches nothing by them."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.params.extend((*cluster_options(), *output_options()))
 
 
-class NounGroup(click.Group):
+class SessionCommand(ContextCommand):
+    """A command that reaches a cluster: by its options, or by a context."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; what the options leave open is taken from a context."""
+        ctx.ensure_object(Session).take_from_context()
+        return super().invoke(ctx)
+
+
+class NamingGroup(click.Group):
+    """A group that answers an unknown command with one that was perhaps meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; some of its releases name nothing near, or only what is loaded."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            near = did_you_mean(name, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}." + (f" D{near[1:]}" if near else ""))
+        return super().resolve_command(ctx, args)
+
+
+class NounGroup(NamingGroup):
     """``quorate topic ...``: a noun whose verbs reach a cluster."""
 
     command_class = SessionCommand
@@ -155,7 +188,7 @@ class NounGroup(click.Group):
 NounGroup.group_class = NounGroup
 
 
-class LocalGroup(click.Group):
+class LocalGroup(NamingGroup):
     """``quorate log ...``: a noun whose verbs reach no cluster."""
 
     command_class = LocalCommand
@@ -164,7 +197,7 @@ class LocalGroup(click.Group):
 LocalGroup.group_class = LocalGroup
 
 
-class RootGroup(click.Group):
+class RootGroup(NamingGroup):
     """The root: commands live in one module each and are imported when they are needed.
 
     ``places`` maps a command's name to ``module:attribute`` and its one-line help, so that

@@ -8,6 +8,7 @@ from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.config_show import show
 from quorate.cli.connection import (
     ask,
+    missing_or_denied,
     position_fields,
     read_option,
     refusal_exit,
@@ -20,6 +21,7 @@ from quorate.cli.session import Session
 from quorate.cli.topic import parse_pair
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import ReadOptions
+from statemachine.redaction import REDACTED
 
 RESOURCES = {
     "topic": wire.CONFIG_RESOURCE_TYPE_TOPIC,
@@ -30,6 +32,8 @@ RESOURCES = {
 """Kinds of things that carry configuration. An empty broker name is the default of all."""
 
 _resource_type = click.argument("resource_type", type=click.Choice(list(RESOURCES)))
+
+_pairs = click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
 
 
 @click.group(cls=NounGroup)
@@ -58,14 +62,21 @@ def get_config(
     )
     (resource,) = answer.resources
     if resource.error_code:
-        raise CliError(f"no such {resource_type}: {name}", code=refusal_exit(resource.error_code))
+        raise CliError(
+            missing_or_denied(resource_type, name, resource.error_code),
+            code=refusal_exit(resource.error_code),
+        )
     fields = position_fields(answer.position) if session.output != "table" else {}
     session.show(
         Result(
             "Config",
             fields,
             rows=[
-                {"key": entry.name, "value": entry.value, "read_only": entry.is_read_only}
+                {
+                    "key": entry.name,
+                    "value": REDACTED if entry.is_sensitive else entry.value,
+                    "read_only": entry.is_read_only,
+                }
                 for entry in resource.entries
             ],
             columns=("key", "value", "read_only"),
@@ -76,7 +87,7 @@ def get_config(
 @config.command("set")
 @_resource_type
 @click.argument("name")
-@click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+@_pairs
 @write_options
 @pass_session
 def set_config(
@@ -88,10 +99,45 @@ def set_config(
     reason: str,
 ) -> None:
     """Set keys of NAME; all take effect or none."""
-    changes = [
-        wire.ConfigAlteration(name=key, operation=wire.CONFIG_OPERATION_SET, value=value)
-        for key, value in map(parse_pair, pairs)
-    ]
+    changes = _changes(wire.CONFIG_OPERATION_SET, pairs)
+    _alter(session, resource_type, name, changes, dry_run=dry_run, reason=reason)
+
+
+@config.command("append")
+@_resource_type
+@click.argument("name")
+@_pairs
+@write_options
+@pass_session
+def append_config(
+    session: Session,
+    resource_type: str,
+    name: str,
+    pairs: tuple[str, ...],
+    dry_run: bool,
+    reason: str,
+) -> None:
+    """Add values to keys of NAME that are lists; all take effect or none."""
+    changes = _changes(wire.CONFIG_OPERATION_APPEND, pairs)
+    _alter(session, resource_type, name, changes, dry_run=dry_run, reason=reason)
+
+
+@config.command("subtract")
+@_resource_type
+@click.argument("name")
+@_pairs
+@write_options
+@pass_session
+def subtract_config(
+    session: Session,
+    resource_type: str,
+    name: str,
+    pairs: tuple[str, ...],
+    dry_run: bool,
+    reason: str,
+) -> None:
+    """Take values out of keys of NAME that are lists; all take effect or none."""
+    changes = _changes(wire.CONFIG_OPERATION_SUBTRACT, pairs)
     _alter(session, resource_type, name, changes, dry_run=dry_run, reason=reason)
 
 
@@ -114,6 +160,15 @@ def delete_config(
         wire.ConfigAlteration(name=key, operation=wire.CONFIG_OPERATION_DELETE) for key in keys
     ]
     _alter(session, resource_type, name, changes, dry_run=dry_run, reason=reason)
+
+
+def _changes(
+    operation: wire.ConfigOperation, pairs: tuple[str, ...]
+) -> list[wire.ConfigAlteration]:
+    return [
+        wire.ConfigAlteration(name=key, operation=operation, value=value)
+        for key, value in map(parse_pair, pairs)
+    ]
 
 
 def _alter(

@@ -11,8 +11,11 @@ from typing import Any, TypeVar, cast
 import click
 import grpc
 
+from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.exits import CliError, Exit, exit_for_code
 from quorate.cli.output import Result
+from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
+from quorate.cli.reachability import Obstacle
 from quorate.cli.session import Session
 from quorate.client import (
     LINEARIZABLE,
@@ -34,6 +37,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 CLIENT_ID = "quorate-cli"
 _LAST_CALL_S_MIN = 0.5
 """Less than what ``ask`` grants beyond the timeout, so that the call itself says how it ended."""
+_NEAR_TOPICS_MAX = 1000
 READ_LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
 
 
@@ -50,7 +54,7 @@ def ask(
     call and, unless ``is_bounded`` is false, the whole.
 
     Raises:
-        CliError: The cluster could not be reached, refused, or did not say what became of it.
+        CliError: The cluster could not be reached or refused, or the outcome is unknown.
     """
     return asyncio.run(_ask(session, work, reason, session.timeout_s + 1 if is_bounded else None))
 
@@ -66,7 +70,7 @@ def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -
         servers,
         client_id=CLIENT_ID,
         reason=reason,
-        credentials=_credentials(session),
+        credentials=credentials_of(session),
         timeout_seconds=session.timeout_s,
     )
 
@@ -83,11 +87,18 @@ async def _ask(
             asyncio.timeout(limit_s),
             client_of(session, servers, reason=reason) as client,
         ):
-            return await work(client)
+            return await unless_unreachable(session, servers, work(client))
     except TimeoutError as error:
-        raise _unreachable(servers, f"no answer within {session.timeout_s:g} s") from error
+        cause = f"no answer within {session.timeout_s:g} s"
+        raise await _unavailable(session, servers, cause) from error
     except UnavailableError as error:
-        raise _unreachable(servers, str(error), error) from error
+        if isinstance(error.__cause__, RefusedError):
+            raise CliError(
+                f"the cluster cannot do that now through {', '.join(servers)}: {error}",
+                hint="`quorum describe status` and `--read local` also work without a leader",
+                code=Exit.UNREACHABLE,
+            ) from error
+        raise await _unavailable(session, servers, str(error)) from error
     except OutcomeUnknownError as error:
         raise CliError(
             f"sent, but the outcome is unknown: {error}",
@@ -108,20 +119,24 @@ def refusal_exit(code: int) -> Exit:
         return Exit.FAILED
 
 
-def _unreachable(
-    servers: tuple[str, ...], cause: str, error: UnavailableError | None = None
-) -> CliError:
-    """``error`` says whether the last node asked was not reached, or could not do it yet."""
-    is_reached = error is not None and isinstance(error.__cause__, RefusedError)
-    what = "the cluster cannot do that now" if is_reached else "cannot reach the cluster"
-    return CliError(
-        f"{what} through {', '.join(servers)}: {cause}",
-        hint="`quorum describe status` and `--read local` also work without a leader",
-        code=Exit.UNREACHABLE,
-    )
+def missing_or_denied(kind: str, names: str, code: int) -> str:
+    """Why something cannot be shown: it does not exist, or the caller may not see it."""
+    is_denied = refusal_exit(code) is Exit.REFUSED
+    return f"not allowed for this {kind}: {names}" if is_denied else f"no such {kind}: {names}"
 
 
-def _credentials(session: Session) -> grpc.ChannelCredentials | None:
+async def _unavailable(session: Session, servers: tuple[str, ...], cause: str) -> CliError:
+    """What is in the way at the servers; ``cause`` if they all seem well."""
+    found = await obstacles(session, servers)
+    return UnreachableError(found or {", ".join(servers): Obstacle(cause)})
+
+
+def credentials_of(session: Session) -> grpc.ChannelCredentials | None:
+    """Return the TLS credentials that the options name; None for clear text.
+
+    Raises:
+        CliError: A file cannot be read, or one of a pair is missing.
+    """
     paths = (session.tls_ca, session.tls_key, session.tls_cert)
     if not any(paths):
         return None
@@ -202,6 +217,21 @@ def confirm(question: str, *, is_sure: bool) -> None:
             code=Exit.REFUSED,
         )
     click.confirm(question, abort=True, err=True)
+
+
+async def near_topic(client: Client, name: str) -> str:
+    """A hint for a topic that does not exist: one whose name is near, as a question; or empty.
+
+    Topics are compared that begin alike, a thousand of them at most.
+    """
+    before = name[:1]
+    # The page begins behind a name, so behind one just below the first letter.
+    after = chr(ord(before) - 1) + "\x7f" if before > "!" else ""
+    try:
+        page = await client.list_topics(after_name=after, limit=_NEAR_TOPICS_MAX)
+    except ClientError:
+        return ""
+    return did_you_mean(name, (each.name for each in page.topics))
 
 
 def position_fields(position: ReadPosition) -> dict[str, object]:

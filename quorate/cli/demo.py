@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import threading
 from pathlib import Path
+from types import FrameType
 
 import click
 from rich.console import Console
@@ -12,6 +15,8 @@ from rich.console import Console
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError
 from quorate.cli.session import Session
+
+RETRY_SECONDS = 0.05
 
 
 @click.command("demo", cls=LocalCommand)
@@ -81,10 +86,18 @@ def demo(
     scale = Scale(brokers=brokers, topics=topics, partitions=partitions, seed=seed)
     story = Story(cluster, Stage(console, STEPS), scale, source=source)
     is_kept = False
+
     # A stopped demo stops its nodes, and so does one whose terminal was closed (not under nohup).
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    def interrupt(number: int, _: FrameType | None) -> None:
+        if cluster.is_starting:
+            # Its process is not known yet, and would be left behind.
+            threading.Timer(RETRY_SECONDS, os.kill, (os.getpid(), number)).start()
+            return
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, interrupt)
     try:
         asyncio.run(story.run())
         is_kept = keep

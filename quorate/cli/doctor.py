@@ -10,7 +10,6 @@ import click
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.dump import read_batches
 from quorate.cli.exits import CliError, Exit
-from quorate.cli.log_verify import missing_beginning
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -23,6 +22,7 @@ from quorate.doctor.checks import (
     segment_files,
 )
 from quorate.doctor.finding import CheckResult, Finding
+from quorate.verification.log_files import missing_beginning
 from quorum.errors import QuorateError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks

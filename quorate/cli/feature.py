@@ -5,7 +5,14 @@ from __future__ import annotations
 import click
 
 from quorate.cli.command import NounGroup, pass_session
-from quorate.cli.connection import ask, position_fields, read_option, show_applied, write_options
+from quorate.cli.connection import (
+    ask,
+    confirm,
+    position_fields,
+    read_option,
+    show_applied,
+    write_options,
+)
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -15,7 +22,7 @@ from quorum.v1.metadata_pb2 import ReadOptions
 
 @click.group(cls=NounGroup)
 def feature() -> None:
-    """Show and raise feature levels."""
+    """Show, raise and lower feature levels."""
 
 
 @feature.command()
@@ -42,28 +49,65 @@ def describe(session: Session, read: ReadOptions) -> None:
     )
 
 
+_levels = click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL...")
+
+
 @feature.command()
-@click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL...")
+@_levels
 @write_options
 @pass_session
 def upgrade(session: Session, levels: tuple[str, ...], dry_run: bool, reason: str) -> None:
     """Raise features to the levels given; all or none. There is no way back to be relied on."""
+    _update(session, levels, wire.FEATURE_UPGRADE_TYPE_UPGRADE, "FeaturesUpgraded",
+            dry_run=dry_run, reason=reason)  # fmt: skip
+
+
+@feature.command()
+@_levels
+@click.option(
+    "--unsafe", is_flag=True,
+    help="Also if metadata is lost by it; without it that is refused.",
+)  # fmt: skip
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@write_options
+@pass_session
+def downgrade(
+    session: Session,
+    levels: tuple[str, ...],
+    unsafe: bool,
+    yes: bool,
+    dry_run: bool,
+    reason: str,
+) -> None:
+    """Lower features to the levels given; all or none. Level 0 disables a feature."""
+    kind = wire.FEATURE_UPGRADE_TYPE_SAFE_DOWNGRADE
+    if unsafe:
+        confirm("Downgrade although metadata may be lost?", is_sure=yes or dry_run)
+        kind = wire.FEATURE_UPGRADE_TYPE_UNSAFE_DOWNGRADE
+    _update(session, levels, kind, "FeaturesDowngraded", dry_run=dry_run, reason=reason)
+
+
+def _update(
+    session: Session,
+    levels: tuple[str, ...],
+    upgrade_type: wire.FeatureUpgradeType,
+    kind: str,
+    *,
+    dry_run: bool,
+    reason: str,
+) -> None:
     updates = []
     for text in levels:
         name, equals, level = text.partition("=")
         if not equals or not level.isdecimal():
             raise CliError(f"{text!r}: write it as name=level", code=Exit.USAGE)
-        updates.append(
-            wire.FeatureUpdate(
-                name=name, level=int(level), upgrade_type=wire.FEATURE_UPGRADE_TYPE_UPGRADE
-            )
-        )
+        updates.append(wire.FeatureUpdate(name=name, level=int(level), upgrade_type=upgrade_type))
     applied = ask(
         session, lambda client: client.update_features(updates, dry_run=dry_run), reason=reason
     )
     show_applied(
         session,
-        "FeaturesUpgraded",
+        kind,
         applied,
         dry_run=dry_run,
         features={found.name: found.level for found in applied.result.update_features.features},

@@ -14,15 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from quorate.visible_text import visible, visible_json
+from quorate.visible_text import visible_json
 
 FORMATS = ("table", "json", "jsonl", "yaml")
 SCHEMA_VERSION = 1
-_WIDTH_MAX = 1 << 16
 
 _PLAIN_YAML = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@-]*")
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -60,7 +55,10 @@ def render(result: Result, output: str, stream: IO[str], *, colour: bool) -> Non
     elif output == "yaml":
         stream.write("\n".join(_yaml(result.document())) + "\n")
     else:
-        _table(result, stream, colour=colour)
+        # Loaded for a table only: it takes 3.5 MB, and a server shows none.
+        from quorate.cli.tables import write_table
+
+        write_table(result.fields, result.rows, result.columns, stream, colour=colour)
 
 
 def stream_rows(
@@ -122,50 +120,6 @@ def write_lines(rows: Iterable[Mapping[str, object]], stream: IO[str]) -> None:
     """One JSON document per line, written as the rows come."""
     for row in rows:
         stream.write(_json(row, separators=(",", ":")) + "\n")
-
-
-def as_text(value: object) -> str:
-    """A value in a table cell: one line, without control characters."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{visible(str(key))}={as_text(item)}" for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(as_text(item) for item in value)
-    return visible(str(value))
-
-
-def _table(result: Result, stream: IO[str], *, colour: bool) -> None:
-    # Wide enough for every cell: a cut value is worse than a long line.
-    console = Console(
-        file=stream,
-        width=_WIDTH_MAX,
-        no_color=not colour,
-        force_terminal=None if colour else False,
-        highlight=False,
-    )
-    if result.fields:
-        width = max(len(visible(key)) for key in result.fields)
-        for key, value in result.fields.items():
-            name = f"{visible(key)}:"
-            console.print(Text(f"{name:<{width + 1}}  {as_text(value)}"))
-    if result.rows is None:
-        return
-    if result.fields:
-        console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    columns = list(result.columns) or sorted({key for row in result.rows for key in row})
-    for column in columns:
-        numbers = bool(result.rows) and all(
-            isinstance(row.get(column), int | float) and not isinstance(row.get(column), bool)
-            for row in result.rows
-        )
-        table.add_column(column.upper(), justify="right" if numbers else "left", no_wrap=True)
-    for row in result.rows:
-        table.add_row(*(Text(as_text(row.get(column))) for column in columns))
-    console.print(table)
 
 
 def _yaml(value: object, indent: str = "") -> list[str]:

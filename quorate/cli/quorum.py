@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 import click
 
+from quorate.cli.cells import ago
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.connection import ask
+from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_disqualified import advise, disqualified_voters, stranded_observers
 from quorate.cli.quorum_may_stop import may_stop
@@ -20,7 +22,9 @@ from quorum.types import Endpoint, uuid_to_text
 from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 UNKNOWN = -1
-_COLUMNS = ("node_id", "directory_id", "log_end_offset", "lag", "last_fetch_timestamp_ms",
+_COLUMNS = ("node_id", "status", "log_end_offset", "lag", "last_fetch", "last_caught_up",
+            "directory_id")  # fmt: skip
+_WIDE = ("node_id", "directory_id", "log_end_offset", "lag", "last_fetch_timestamp_ms",
             "last_caught_up_timestamp_ms", "status", "fetches_from", "route", "subtree",
             "subtree_low", "is_low_provisional", "compared_end")  # fmt: skip
 
@@ -49,18 +53,21 @@ def status(session: Session, any_node: bool) -> None:
     ``removed_voters`` whom its voter set does not let back in without ``add-voter --readmit``,
     ``replay_stopped`` who cannot lead because it cannot apply a committed record,
     ``stranded_observers`` who is in a later epoch than the leader and cannot follow it.
+    Exit code 7 if the answering node knows no leader.
     """
     answer, stopped = ask(session, lambda client: find_stopped(session, client, any_node=any_node))
     replay = [{"id": each, "reason": stopped[each]} for each in sorted(stopped)]
     session.show(Result("QuorumStatus", {**status_fields(answer), "replay_stopped": replay}))
     advise(session, answer)
     advise_replay(session, answer, stopped)
+    _require_leader(answer)
 
 
 @describe.command()
 @click.option("--any-node", is_flag=True, help="Ask the node named, not the leader.")
+@click.option("--wide", is_flag=True, help="Show every column in the table.")
 @pass_session
-def replication(session: Session, any_node: bool) -> None:
+def replication(session: Session, any_node: bool, wide: bool) -> None:
     """Show every replica with its position, lag and last contact.
 
     Timestamps are milliseconds since 1970; -1 if the answering node does not know.
@@ -71,8 +78,19 @@ def replication(session: Session, any_node: bool) -> None:
     since it has started again.
     """
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
-    session.show(Result("QuorumReplication", rows=replication_rows(answer), columns=_COLUMNS))
+    session.show(Result("QuorumReplication", rows=replication_rows(answer),
+                        columns=_WIDE if wide else _COLUMNS))  # fmt: skip
     advise(session, answer)
+    _require_leader(answer)
+
+
+def _require_leader(answer: DescribeQuorumResponse) -> None:
+    if answer.leader_id < 0:
+        raise CliError(
+            f"node {answer.node_id} knows no leader",
+            hint="`quorate health` asks every node",
+            code=Exit.UNREACHABLE,
+        )
 
 
 def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
@@ -135,6 +153,8 @@ def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
                     else UNKNOWN,
                     "last_fetch_timestamp_ms": replica.last_fetch_timestamp_ms,
                     "last_caught_up_timestamp_ms": replica.last_caught_up_timestamp_ms,
+                    "last_fetch": _ago(answer, replica.last_fetch_timestamp_ms),
+                    "last_caught_up": _ago(answer, replica.last_caught_up_timestamp_ms),
                     "status": "Leader" if is_leader else _status(replica, role),
                     "is_disqualified": replica.is_disqualified,
                     "fetches_from": None if is_leader else _source(answer, role),
@@ -146,6 +166,12 @@ def replication_rows(answer: DescribeQuorumResponse) -> list[dict[str, object]]:
             )
     rows.sort(key=lambda row: row["status"] != "Leader")
     return with_routes(rows, answer)
+
+
+def _ago(answer: DescribeQuorumResponse, timestamp_ms: int) -> str | None:
+    """By the clock of the answering node, from which the timestamp is as well."""
+    is_known = timestamp_ms >= 0 and answer.timestamp_ms > 0
+    return ago(max(0, answer.timestamp_ms - timestamp_ms)) if is_known else None
 
 
 def _status(replica: QuorumReplica, role: str) -> str:

@@ -1,8 +1,8 @@
 """``quorate quorum may-stop NODE``: would the majority survive it?
 
-The leader takes a voter that died a moment ago as able until it has been silent for a while. So
-the command waits until every voter that counts has fetched again since the question was put. A
-voter that lives does so within a fetch timeout, by default within half a second.
+The leader still counts a voter that failed a moment ago, until it has been silent for a while. So
+the command waits until every voter that counts has fetched again since the command began. A
+running voter does so within a fetch timeout, by default within half a second.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def may_stop(session: Session, node: int, spare: int, wait_s: float) -> None:
     """Say whether NODE may be stopped without losing the majority.
 
     Takes into account who is silent and who lags, and whether the voters are just being changed.
-    Every voter that counts must show now that it lives, which takes up to a fetch timeout.
+    Every voter that counts must show now that it runs, which takes up to a fetch timeout.
     Exit code 0: it may. 6: it may not, and nothing else ends with 6. All others mean that it could
     not be found out: 4, there is no such node; 7, no leader could be asked; 1 and 2, other reasons.
     """
@@ -86,10 +86,10 @@ def may_stop(session: Session, node: int, spare: int, wait_s: float) -> None:
 
 
 def _probed(session: Session, node: int, spare: int) -> _Finding:
-    """Evaluate by who has fetched since now; at once if the node may not be stopped either way.
+    """Evaluate with the Fetches since this call; at once if the answer is no either way.
 
-    Voters that the leader already takes as silent are not waited for. Another leader begins anew:
-    its clock is another.
+    Voters that the leader reports as silent are not waited for. If the leader changes, the
+    evaluation starts again, because the new leader's clock is different.
     """
     answer = _asked(session)
     found = _evaluate(answer, node, spare, probed_at_ms=-1)
@@ -113,7 +113,12 @@ def _evaluate(
     now = voters_of(answer, probed_at_ms=probed_at_ms)
     voter = now.find(node)
     if voter is None and node not in {each.id for each in observers_of(answer)}:
-        raise CliError(f"node {node} is neither a voter nor an observer", code=Exit.NOT_FOUND)
+        known = sorted({each.id for each in (*now.voters, *observers_of(answer))})
+        raise CliError(
+            f"node {node} is neither a voter nor an observer",
+            hint=f"known: {', '.join(map(str, known))}",
+            code=Exit.NOT_FOUND,
+        )
     reasons = objections_to_stopping(now, node, spare) if voter is not None else []
     if voter is not None and answer.pending_change:
         reasons.append(f"the voters are being changed: {answer.pending_change}")
@@ -121,7 +126,7 @@ def _evaluate(
 
 
 def _fetch_timeout_s(answer: DescribeQuorumResponse) -> float:
-    """Within this a voter that lives has fetched: two thirds of what its leader bears."""
+    """A running voter fetches within this time: two thirds of the check quorum time."""
     return (answer.check_quorum_ms or PATIENCE_MS) / 1500
 
 

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from quorate.cli.connection import client_of
+from quorate.cli.each_node import ASKED_MAX, ask_each
 from quorate.cli.session import Session
-from quorate.client import Client, ClientError
+from quorate.client import Client
 from quorum.types import Endpoint
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
-
-ASKED_MAX = 20
-"""Addresses that are asked when there is no leader, at most."""
-_LIMIT_S = 2.0
-"""How long each of them may take."""
 
 
 async def find_stopped(
@@ -33,17 +26,9 @@ async def find_stopped(
             for each in node.endpoints
         }
         addresses = sorted(known | set(session.servers()))[:ASKED_MAX]
-        found = await asyncio.gather(*(_asked(session, address) for address in addresses))
-        answers += [each for each in found if each is not None]
+        asked = await ask_each(session, addresses)
+        answers += [each.answer for each in asked if each.answer is not None]
     return answer, {each.node_id: each.replay_stopped for each in answers if each.replay_stopped}
-
-
-async def _asked(session: Session, address: str) -> DescribeQuorumResponse | None:
-    try:
-        async with asyncio.timeout(_LIMIT_S), client_of(session, (address,)) as there:
-            return await there.describe_quorum(from_leader=False)
-    except (ClientError, TimeoutError):
-        return None
 
 
 def advise_replay(

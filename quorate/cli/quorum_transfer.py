@@ -16,12 +16,13 @@ from quorate.client import Client
 
 @click.command(cls=SessionCommand)
 @click.argument("node", type=click.IntRange(min=0), required=False)
+@click.option("--reason", default="", help="Why; kept in the audit log.")
 @pass_session
-def transfer_leader(session: Session, node: int | None) -> None:
+def transfer_leader(session: Session, node: int | None, reason: str) -> None:
     """Let voter NODE lead, or the one whose log is furthest.
 
-    The leader holds writes back until that voter has its whole log, then lets it stand. If it
-    does not take over in time the leader leads on, and the command fails.
+    The leader holds writes back until that voter has its whole log, then asks it to campaign. If
+    it is not elected in time, the leader takes writes again, and the command fails.
     """
 
     async def transfer(client: Client) -> Result:
@@ -42,4 +43,4 @@ def transfer_leader(session: Session, node: int | None) -> None:
             },
         )
 
-    session.show(ask(session, transfer))
+    session.show(ask(session, transfer, reason=reason))

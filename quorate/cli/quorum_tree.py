@@ -47,6 +47,8 @@ def with_routes(
             **dict.fromkeys(rows[0], _UNKNOWN),
             "node_id": observer,
             "directory_id": None,
+            "last_fetch": None,
+            "last_caught_up": None,
             "status": "Observer",
             "is_disqualified": False,
             "fetches_from": sources[observer],

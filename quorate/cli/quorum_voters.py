@@ -122,6 +122,7 @@ def _step_options(function: Function) -> Function:
     function = click.option(
         "--force", is_flag=True, help="Ask the leader in spite of the objections."
     )(function)
+    function = click.option("--reason", default="", help="Why; kept in the audit log.")(function)
     return click.option("--dry-run", is_flag=True, help="Only show the arithmetic.")(function)
 
 
@@ -141,6 +142,7 @@ def add_voter(
     readmit: bool,
     dry_run: bool,
     force: bool,
+    reason: str,
 ) -> None:
     """Let observer NODE vote; it must follow the leader and be level with it.
 
@@ -167,7 +169,7 @@ def add_voter(
             warnings_about_versions(at, node),
         )  # fmt: skip
 
-    _carry_out(session, plan, dry_run=dry_run, force=force)
+    _carry_out(session, plan, dry_run=dry_run, force=force, reason=reason)
 
 
 def _candidate(answer: DescribeQuorumResponse, node: int, directory_id: bytes) -> Replica:
@@ -193,7 +195,7 @@ def _candidate(answer: DescribeQuorumResponse, node: int, directory_id: bytes) -
 @_step_options
 @pass_session
 def remove_voter(
-    session: Session, node: int, directory_id: bytes, dry_run: bool, force: bool
+    session: Session, node: int, directory_id: bytes, dry_run: bool, force: bool, reason: str
 ) -> None:
     """Let NODE vote no longer; it is remembered as removed and does not come back unasked.
 
@@ -206,14 +208,15 @@ def remove_voter(
         before = voters_of(answer)
         voter = before.find(node)
         if voter is None or directory_id not in (b"", voter.directory_id):
-            raise CliError(f"node {node} is no voter with that directory", code=Exit.NOT_FOUND)
+            raise CliError(f"node {node} is no voter with that directory", hint=_known(before),
+                           code=Exit.NOT_FOUND)  # fmt: skip
         return _Step(
             "remove", node, voter.directory_id, before, before.without(node),
             [*objections_to_removing(before, node), *_objections_to_now(answer)],
             lambda seconds: client.remove_voter(node, voter.directory_id, timeout_seconds=seconds),
         )  # fmt: skip
 
-    _carry_out(session, plan, dry_run=dry_run, force=force)
+    _carry_out(session, plan, dry_run=dry_run, force=force, reason=reason)
 
 
 @click.command(cls=SessionCommand)
@@ -228,6 +231,7 @@ def update_voter(
     at: str | None,
     dry_run: bool,
     force: bool,
+    reason: str,
 ) -> None:
     """Say where voter NODE is reached from now on. It keeps its vote and its disk."""
 
@@ -236,7 +240,8 @@ def update_voter(
         before = voters_of(answer)
         voter = before.find(node)
         if voter is None:
-            raise CliError(f"node {node} is not a voter", code=Exit.NOT_FOUND)
+            raise CliError(f"node {node} is not a voter", hint=_known(before),
+                           code=Exit.NOT_FOUND)  # fmt: skip
         place = await _place(session, at, node, voter.directory_id, endpoints)
         if not place.endpoints:
             raise CliError(f"where is node {node}?", hint="use --endpoint or --at", code=Exit.USAGE)
@@ -250,7 +255,7 @@ def update_voter(
             warnings_about_versions(at, node),
         )  # fmt: skip
 
-    _carry_out(session, plan, dry_run=dry_run, force=force)
+    _carry_out(session, plan, dry_run=dry_run, force=force, reason=reason)
 
 
 async def _place(
@@ -282,6 +287,11 @@ async def _place(
     return _Place(found.directory_id, endpoints or tuple(found.own_endpoints))
 
 
+def _known(status: QuorumStatus) -> str:
+    """A hint with the voters that there are."""
+    return f"voters: {', '.join(str(each.id) for each in status.voters)}"
+
+
 def _objections_to_now(answer: DescribeQuorumResponse) -> list[str]:
     pending = answer.pending_change
     return [f"another change is under way: {pending}"] if pending else []
@@ -302,6 +312,7 @@ def _carry_out(
     *,
     dry_run: bool,
     force: bool,
+    reason: str,
 ) -> None:
     """Show the arithmetic, and take the step unless there are objections."""
 
@@ -312,7 +323,7 @@ def _carry_out(
             return step, None
         return step, await step.take(time_left(session, time.monotonic() - began))
 
-    step, done = ask(session, work)
+    step, done = ask(session, work, reason=reason)
     fields: dict[str, object] = {
         "change": step.verb,
         "node_id": step.node,

@@ -10,7 +10,7 @@ from quorate.cli.command import LocalCommand
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.doctor.checks import foreign_packages
-from quorate.early_stop import TOLD, EarlyStop, early_stop
+from quorate.early_stop import EARLY_STOP_TEXT, EarlyStop, early_stop
 
 _RISK = (
     "UNSAFE: a new quorum may be bootstrapped without voters {}. If one of them has ever voted or "
@@ -44,7 +44,7 @@ def server(
         with early_stop():
             status = _run(file, settings, unsafe_bootstrap_without)
     except EarlyStop:
-        click.echo(TOLD, err=True)
+        click.echo(EARLY_STOP_TEXT, err=True)
         status = Exit.OK
     context.exit(status)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result, render, stream_rows
@@ -34,6 +32,8 @@ class Session:
     tls_ca: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    context: str = ""
+    """The context named; empty for the one in use."""
     is_quiet: bool = False
     is_colourless: bool = field(default_factory=lambda: bool(os.environ.get("NO_COLOR")))
     written: set[str] = field(default_factory=set)
@@ -59,6 +59,36 @@ class Session:
         """Why the result says less than it seems to; ``--quiet`` does not silence it."""
         click.echo(visible(f"warning: {text}"), err=True)
 
+    def take_from_context(self) -> None:
+        """Fill in what is not written from the context named; without one and without servers, from
+        the one in use.
+
+        Raises:
+            CliError: There is no such context, or the contexts cannot be read.
+        """
+        if self.bootstrap and not self.context:
+            return
+        # Loaded here: most commands name their servers.
+        from quorate.cli.contexts import contexts_path, load_contexts
+
+        contexts = load_contexts(contexts_path())
+        name = self.context or contexts.current
+        if not name:
+            return
+        found = contexts.named(name)
+        values: dict[str, object] = {
+            "bootstrap": found.bootstrap,
+            "timeout_s": found.timeout_s,
+            **{
+                key: Path(path)
+                for key in ("tls_ca", "tls_cert", "tls_key")
+                if (path := getattr(found, key)) is not None
+            },
+        }
+        for key, value in values.items():
+            if value is not None and key not in self.written:
+                setattr(self, key, value)
+
     def servers(self) -> tuple[str, ...]:
         """The bootstrap servers given.
 
@@ -68,7 +98,7 @@ class Session:
         if not self.bootstrap:
             raise CliError(
                 "no server to talk to",
-                hint="name one with --bootstrap host:port or QUORATE_BOOTSTRAP",
+                hint="name one with --bootstrap host:port, QUORATE_BOOTSTRAP or a context",
                 code=Exit.USAGE,
             )
         for address in self.bootstrap:
@@ -82,22 +112,28 @@ class Session:
     def progress(self, label: str, total: float | None) -> Iterator[ProgressBar]:
         """A bar on standard error while something long runs; nothing when that is no terminal."""
         if self.is_quiet or not sys.stderr.isatty():
-            yield ProgressBar(None, None)
+            yield ProgressBar(None)
             return
-        console = Console(stderr=True, no_color=self.is_colourless)
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            yield ProgressBar(bar, bar.add_task(label, total=total))
+        # Loaded for a bar only: it takes 3.5 MB, and a server shows none.
+        from quorate.cli.progress import progress_on
+
+        with progress_on(label, total, is_colourless=self.is_colourless) as advance:
+            yield ProgressBar(advance)
 
 
 class ProgressBar:
     """A bar that may not exist."""
 
-    def __init__(self, bar: Progress | None, task: TaskID | None) -> None:
-        self._bar = bar
-        self._task = task
+    def __init__(self, advance: Callable[[float], None] | None) -> None:
+        self._advance = advance
+        self._reached = 0.0
 
     def advance(self, amount: float) -> None:
         """So much more is done."""
-        if self._bar is not None and self._task is not None:
-            self._bar.advance(self._task, amount)
+        if self._advance is not None:
+            self._advance(amount)
+
+    def reach(self, amount: float) -> None:
+        """So much is done altogether."""
+        amount, self._reached = amount - self._reached, amount
+        self.advance(amount)

@@ -11,6 +11,7 @@ from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.cli.snapshot_create import create
 from quorate.replica.checkpoint_position import contradiction
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.log.filesystem import OsFileSystem
@@ -25,7 +26,10 @@ _COLUMNS = ("end_offset", "epoch", "state", "bytes", "records", "kraft_version",
 
 @click.group(cls=LocalGroup)
 def snapshot() -> None:
-    """List and read checkpoint files. Needs no running node."""
+    """List, read and write checkpoint files. Needs no running node."""
+
+
+snapshot.add_command(create)
 
 
 @snapshot.command("list")

@@ -8,6 +8,8 @@ from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.connection import (
     ask,
     confirm,
+    missing_or_denied,
+    near_topic,
     position_fields,
     read_option,
     refusal_exit,
@@ -17,9 +19,15 @@ from quorate.cli.connection import (
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.cli.topic_election import elect_leaders
 from quorate.client import Client
 from quorum.types import uuid_to_text
-from quorum.v1.metadata_pb2 import ListTopicsResponse, ReadOptions, TopicListing
+from quorum.v1.metadata_pb2 import (
+    DescribeTopicsResponse,
+    ListTopicsResponse,
+    ReadOptions,
+    TopicListing,
+)
 
 _PARTITION_COLUMNS = ("topic", "partition", "leader", "leader_epoch", "partition_epoch",
                       "replicas", "isr", "offline")  # fmt: skip
@@ -28,6 +36,9 @@ _PARTITION_COLUMNS = ("topic", "partition", "leader", "leader_epoch", "partition
 @click.group(cls=NounGroup)
 def topic() -> None:
     """Create, list, describe, grow and delete topics."""
+
+
+topic.add_command(elect_leaders)
 
 
 @topic.command()
@@ -109,8 +120,13 @@ def list_topics(session: Session, read: ReadOptions) -> None:
 @pass_session
 def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> None:
     """Show the partitions of the topics NAMES."""
-    answer = ask(session, lambda client: client.describe_topics(names, read=read))
-    missing = [found.name for found in answer.topics if found.error_code]
+
+    async def work(client: Client) -> tuple[DescribeTopicsResponse, list[str], str]:
+        answer = await client.describe_topics(names, read=read)
+        missing = [found.name for found in answer.topics if found.error_code]
+        return answer, missing, await near_topic(client, missing[0]) if missing else ""
+
+    answer, missing, hint = ask(session, work)
     rows = [
         {
             "topic": found.name,
@@ -134,7 +150,8 @@ def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> Non
     session.show(Result("TopicDescription", fields, rows=rows, columns=_PARTITION_COLUMNS))
     if missing:
         code = next(found.error_code for found in answer.topics if found.error_code)
-        raise CliError(f"no such topic: {', '.join(missing)}", code=refusal_exit(code))
+        text = missing_or_denied("topic", ", ".join(missing), code)
+        raise CliError(text, hint=hint, code=refusal_exit(code))
 
 
 @topic.command()

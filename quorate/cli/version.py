@@ -1,4 +1,4 @@
-"""``quorate version``: of the program, of what it writes, and of what it can run with."""
+"""``quorate version``: the versions of the program, of its formats, and of its feature levels."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from quorum.v1.metadata_pb2 import WriterIdentity
 TIMEOUT_SECONDS = 30.0
 """Default time for a write or a query, fail-over included."""
 STALL_SECONDS = 2.0
-"""Seconds of silence after which a stream that owes answers is left for another node."""
+"""Seconds of silence after which a stream with open requests is replaced by another node's."""
 
 
 class Client(Writes, Operations):
@@ -73,7 +73,9 @@ class Client(Writes, Operations):
             producer_sessions_max=producer_sessions_max,
         )
         Writes.__init__(self, writer, timeout_seconds=timeout_seconds)
-        Operations.__init__(self, self._nodes, caller, timeout_seconds=timeout_seconds, rng=rng)
+        Operations.__init__(
+            self, self._nodes, caller, timeout_seconds=timeout_seconds, rng=rng, reason=reason
+        )
 
     @property
     def leader(self) -> str | None:

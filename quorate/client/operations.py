@@ -24,12 +24,20 @@ class Operations(Queries):
     """
 
     def __init__(
-        self, nodes: Nodes, caller: Caller, *, timeout_seconds: float, rng: random.Random
+        self,
+        nodes: Nodes,
+        caller: Caller,
+        *,
+        timeout_seconds: float,
+        rng: random.Random,
+        reason: str = "",
     ) -> None:
+        """``reason`` goes with every change into the leader's audit log."""
         Queries.__init__(self, nodes, caller, timeout_seconds=timeout_seconds)
         # Looked up at each call.
         self._changes = QuorumChanges(caller, lambda: self.describe_quorum(), rng=rng)
         self._operations_timeout = timeout_seconds
+        self._change_reason = reason
 
     async def transfer_leadership(
         self, target_id: int | None = None, *, timeout_seconds: float | None = None
@@ -51,7 +59,9 @@ class Operations(Queries):
         def request(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.TransferLeadershipRequest:
             before.append(seen)
             return admin_pb2.TransferLeadershipRequest(
-                target_id=target_id, current_leader_epoch=seen.leader_epoch
+                target_id=target_id,
+                current_leader_epoch=seen.leader_epoch,
+                reason=self._change_reason,
             )
 
         def answer(
@@ -93,7 +103,11 @@ class Operations(Queries):
             OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
         request = admin_pb2.AddVoterRequest(
-            voter_id=voter_id, directory_id=directory_id, endpoints=endpoints, readmit=readmit
+            voter_id=voter_id,
+            directory_id=directory_id,
+            endpoints=endpoints,
+            readmit=readmit,
+            reason=self._change_reason,
         )
 
         def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.AddVoterResponse | None:
@@ -117,7 +131,9 @@ class Operations(Queries):
             UnavailableError: No leader took the request in time.
             OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
-        request = admin_pb2.RemoveVoterRequest(voter_id=voter_id, directory_id=directory_id)
+        request = admin_pb2.RemoveVoterRequest(
+            voter_id=voter_id, directory_id=directory_id, reason=self._change_reason
+        )
 
         def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.RemoveVoterResponse | None:
             if _is_voter(seen, voter_id, directory_id):
@@ -152,6 +168,7 @@ class Operations(Queries):
             directory_id=directory_id,
             endpoints=places,
             current_leader_epoch=-1,
+            reason=self._change_reason,
         )
 
         def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.UpdateVoterResponse | None:

@@ -18,7 +18,7 @@ from quorate.client.caller import BACKOFF_SECONDS, Caller
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, UnavailableError
 from quorum.v1 import admin_pb2, metadata_pb2
-from quorum.v1.commands_pb2 import ConfigResourceType
+from quorum.v1.commands_pb2 import AclFilter, ConfigResourceType
 from quorum.v1.errors_pb2 import LeaderHint
 from quorum.v1.metadata_pb2 import ReadOptions
 
@@ -146,6 +146,16 @@ class Queries:
         request = admin_pb2.DescribeFeaturesRequest(read=read)
         response: admin_pb2.DescribeFeaturesResponse = await self._ask(
             "admin", "DescribeFeatures", request, read
+        )
+        return response
+
+    async def describe_acls(
+        self, wanted: AclFilter | None = None, *, read: ReadOptions = LOCAL
+    ) -> admin_pb2.DescribeAclsResponse:
+        """ACLs that a filter selects (None: all), and whether the answering node enforces them."""
+        request = admin_pb2.DescribeAclsRequest(read=read, filter=wanted)
+        response: admin_pb2.DescribeAclsResponse = await self._ask(
+            "admin", "DescribeAcls", request, read
         )
         return response
 

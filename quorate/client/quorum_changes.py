@@ -87,10 +87,10 @@ class QuorumChanges:
             raise attempt.failure(timeout_seconds) from (attempt.last or error)
 
     async def _settled(self) -> DescribeQuorumResponse:
-        """The quorum as of a moment from now on, all of it committed, and no change under way.
+        """Return the quorum at a moment after this call: committed, and without a pending change.
 
-        A leader commits in the order of its log, so whatever it had is committed when its high
-        watermark has got to where its log ended; what it has not by then it never will have.
+        A leader commits in the order of its log. So when its high watermark reaches the log end of
+        an earlier answer, every change before that answer is committed, or never will be.
         """
         mark: DescribeQuorumResponse | None = None
         while True:

@@ -20,6 +20,7 @@ from quorate.client.call_tasks import opened_with_tasks
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, ProtocolError, RefusedError, from_rpc
 from quorum.supervisor import Supervisor
+from quorum.v1.common_pb2 import ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED
 from quorum.v1.metadata_pb2 import StreamAccepted, WriterIdentity, WriteStreamRequest
 
 StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[Any, Any]"
@@ -66,13 +67,20 @@ class LeaderSearch:
         self._rng = rng
         self._avoid = avoid
         self._asked: dict[str, asyncio.Task[None]] = {}
+        self._denials: dict[str, RefusedError] = {}
+        """By address: nodes whose last answer was that this client may not write."""
         self._supervisor = Supervisor()
         self._loop = asyncio.get_running_loop()
         self._found: asyncio.Future[FoundStream] = self._loop.create_future()
         self._began = self._loop.time()
 
     async def find(self) -> FoundStream:
-        """The stream of the first node that accepts. Goes on until then, or until cancelled."""
+        """Return the stream of the first node that accepts; search until then, or until cancelled.
+
+        Raises:
+            RefusedError: All nodes refuse this client's writes, or some do and none accepted for
+                ``EAGER_SECONDS``.
+        """
         try:
             for address in self._nodes.addresses:
                 self._ask(address)
@@ -100,13 +108,19 @@ class LeaderSearch:
                     self._nodes.accepted_by(address, found.accepted.leader_epoch)
                     self._found.set_result(found)
                 return
-            if self._loop.time() - self._began > EAGER_SECONDS:
+            is_eager = self._loop.time() - self._began <= EAGER_SECONDS
+            if self._denials and (len(self._denials) == len(self._asked) or not is_eager):
+                if not self._found.done():
+                    self._found.set_exception(next(iter(self._denials.values())))
+                return
+            if not is_eager:
                 pause = min(pause * 1.5, PATIENT_BACKOFF_SECONDS_MAX)
             await asyncio.sleep(self._rng.uniform(EAGER_BACKOFF_SECONDS[0], pause))
 
     async def _try(self, address: str) -> FoundStream | None:
         call, tasks = opened_with_tasks(self._nodes.node(address).metadata.WriteStream)
         accepted: StreamAccepted | None = None
+        self._denials.pop(address, None)
         try:
             async with asyncio.timeout(GREETING_SECONDS_MAX):
                 await call.write(self._hello)
@@ -122,7 +136,7 @@ class LeaderSearch:
                 accepted = response.accepted
         except CALL_ERRORS as error:
             if not self._nodes.stranger(_trailing(error), is_failure=True):
-                self._follow(_translated(error))
+                self._follow(address, _translated(error))
         except TimeoutError:
             pass
         finally:
@@ -130,11 +144,14 @@ class LeaderSearch:
                 call.cancel()
         return None if accepted is None else FoundStream(call, accepted, address, tasks)
 
-    def _follow(self, error: ClientError) -> None:
-        if isinstance(error, RefusedError):
-            address = self._nodes.learn(error.leader)
-            if address is not None:
-                self._ask(address)
+    def _follow(self, address: str, error: ClientError) -> None:
+        if not isinstance(error, RefusedError):
+            return
+        if error.code == ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED:
+            self._denials[address] = error
+        leader = self._nodes.learn(error.leader)
+        if leader is not None:
+            self._ask(leader)
 
 
 def _trailing(error: BaseException) -> grpc.aio.Metadata | None:

@@ -21,10 +21,10 @@ END_SECONDS_MAX: Final = 0.5
 class LiveStream(Generic[RequestT]):
     """Moves messages until the stream breaks. Has one owner, on its event loop.
 
-    Requests that gather while a message is on its way leave together in the next one.
+    Requests that arrive while a message is being sent leave together in the next one.
 
-    gRPC hands every completion to the event loop that began the operation, also when that loop is
-    closed already, which then fails in whatever loop the process runs next. ``end`` leaves none
+    gRPC delivers every completion to the event loop that began the operation, even if that loop is
+    closed; the error then shows in the next loop of the process. ``end`` leaves no operation
     behind; ``close`` is for a loop that continues.
     """
 
@@ -70,9 +70,9 @@ class LiveStream(Generic[RequestT]):
         self._call.cancel()
 
     async def end(self) -> None:
-        """Send nothing more, and return when the node has ended the stream or it had to be cut.
+        """Send no more requests, and return when the node has ended the stream or it was cancelled.
 
-        What is on its way is written to its end; ``on_answers`` is still called for what comes.
+        A message that is being sent is completed; ``on_answers`` is still called for answers.
         """
         self._is_ending = True
         self._wake.set()

@@ -152,6 +152,10 @@ class Writer:
         search = LeaderSearch(self._nodes, self._identity, rng=self._rng, avoid=self._avoid)
         try:
             found = await search.find()
+        except RefusedError as denial:
+            for pending in (*self._fresh, *self._again):
+                self._give_up(pending, str(denial), unsent=denial)
+            return
         finally:
             if self._search is asyncio.current_task():
                 self._search = None
@@ -377,12 +381,12 @@ class Writer:
         yield from self._pausing.values()
         yield from self._sent.values()
 
-    def _give_up(self, pending: Pending, why: str) -> None:
+    def _give_up(self, pending: Pending, why: str, *, unsent: ClientError | None = None) -> None:
         self._forget(pending)
         if pending.attempts:
             error: ClientError = OutcomeUnknownError(f"{why}; the outcome is unknown")
         else:
-            error = UnavailableError(f"{why}; the command was never sent")
+            error = unsent or UnavailableError(f"{why}; the command was never sent")
         self._fail(pending, error)
 
     def _forget(self, pending: Pending) -> None:

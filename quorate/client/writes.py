@@ -195,6 +195,28 @@ class Writes:
         features = wire.UpdateFeatures(updates=updates, dry_run=dry_run)
         return await self.write(Command(update_features=features), timeout=timeout)
 
+    async def create_acls(
+        self,
+        entries: Iterable[wire.AclEntry],
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Add ACLs, all or none; the result counts those that did not exist."""
+        acls = wire.CreateAcls(entries=entries, dry_run=dry_run)
+        return await self.write(Command(create_acls=acls), timeout=timeout)
+
+    async def delete_acls(
+        self,
+        filters: Iterable[wire.AclFilter],
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Remove every ACL that one of the filters selects; the result lists them."""
+        acls = wire.DeleteAcls(filters=filters, dry_run=dry_run)
+        return await self.write(Command(delete_acls=acls), timeout=timeout)
+
     async def allocate_producer_ids(
         self,
         broker_id: int,

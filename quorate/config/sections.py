@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from quorate.client.limits import IMPORT_BYTES_MAX, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX
-from quorate.config.addresses import WILDCARD_HOSTS, parse_address, parse_voter
+from quorate.config.addresses import PORT_MAX, WILDCARD_HOSTS, parse_address, parse_voter
 from quorum.errors import ConfigError
 from quorum.setting import (
     BYTES_MAX,
@@ -115,6 +115,18 @@ class ListenerConfig:
     advertised_peer: str = setting(
         "", "host:port advertised to replicas.", kafka="advertised.listeners"
     )
+    peer_tcp: str = setting(
+        "",
+        "host:port for peer streams over TCP, which two nodes use if both have one; empty: over "
+        "gRPC.",
+        kafka="controller.listener.names",
+    )
+    advertised_peer_tcp_port: int = setting(
+        0,
+        "Port of peer_tcp as replicas reach it, on their peer address's host; 0: its own port.",
+        Range(0, PORT_MAX),
+        kafka="advertised.listeners",
+    )
 
     @property
     def peer_address(self) -> str:
@@ -133,10 +145,19 @@ class ListenerConfig:
             return self.advertised_peer
         return self.peer or self.reached_by_clients_at
 
+    @property
+    def tcp_port(self) -> int:
+        """The port for TCP streams that is advertised to peers; 0 without one."""
+        if not self.peer_tcp:
+            return 0
+        return self.advertised_peer_tcp_port or parse_address(self.peer_tcp)[1]
+
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        found = []
-        for key in ("client", "peer", "advertised_client", "advertised_peer"):
+        found = out_of_range(self, "listeners.")
+        if self.peer_tcp and not _address("", self.peer_tcp) and not self.tcp_port:
+            found.append("listeners.peer_tcp must name a port, because replicas are told it")
+        for key in ("client", "peer", "advertised_client", "advertised_peer", "peer_tcp"):
             text = getattr(self, key)
             if text or key == "client":
                 found += _address(f"listeners.{key}", text)
@@ -264,6 +285,9 @@ class TlsConfig:
     node_name: str = setting(
         "", "Name in the certificate of node {id}, as node-{id}.example; empty: ids are believed."
     )
+    observer_name: str = setting(
+        "", "Name in the certificate of a node that must never vote, as observer-{id}.example."
+    )
 
     @property
     def is_enabled(self) -> bool:
@@ -281,10 +305,15 @@ class TlsConfig:
             found.append("tls.require_client_cert needs tls.cert_file")
         if self.node_name and not self.require_client_cert:
             found.append("tls.node_name needs tls.require_client_cert: callers show nothing else")
-        try:
-            names_by(self.node_name)
-        except ConfigError as error:
-            found += [f"tls.node_name: {problem}" for problem in error.problems]
+        if self.observer_name and not self.node_name:
+            found.append("tls.observer_name needs tls.node_name: without it every node may vote")
+        if self.observer_name and self.observer_name.lower() == self.node_name.lower():
+            found.append("tls.observer_name and tls.node_name must differ")
+        for key, template in (("node", self.node_name), ("observer", self.observer_name)):
+            try:
+                names_by(template)
+            except ConfigError as error:
+                found += [f"tls.{key}_name: {problem}" for problem in error.problems]
         return found
 
 
@@ -327,7 +356,7 @@ class LimitsConfig:
         Range(0, 1 << 62),
     )
     shutdown_ms_max: int = setting(
-        5000, "How long a stopping node hands over and drains.", WAIT_OR_NONE
+        5000, "How long a stopping node transfers leadership and drains.", WAIT_OR_NONE
     )
 
     def problems(self) -> list[str]:

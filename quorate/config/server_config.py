@@ -20,6 +20,7 @@ from quorate.config.sections import (
     ScrubConfig,
     TlsConfig,
 )
+from quorate.config.security import SecurityConfig
 from quorate.controller.config import ControllerConfig
 from quorum.config import QuorumConfig
 from quorum.errors import ConfigError
@@ -46,6 +47,7 @@ class ServerConfig:
     scrub: ScrubConfig = field(default_factory=ScrubConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
+    security: SecurityConfig = field(default_factory=SecurityConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
 
@@ -71,6 +73,7 @@ class ServerConfig:
             found += [f"{section}.{problem}" for problem in part.problems()]
         found += self.scrub.problems() + self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
+        found += self.security.problems(self.listeners, self.tls)
         return found + self._clashes() + self._overdraft() + self._impatience()
 
     def validate(self) -> None:
@@ -121,6 +124,7 @@ class ServerConfig:
         for key, text in (
             ("listeners.client", self.listeners.client),
             ("listeners.peer", self.listeners.peer),
+            ("listeners.peer_tcp", self.listeners.peer_tcp),
             ("metrics.listen", self.metrics.listen),
         ):
             if not text or text.endswith(":0"):

@@ -24,10 +24,10 @@ from statemachine.sessions import DEFAULT_SESSION_TIMEOUT_MS
 class ControllerConfig:
     """Frozen settings of one controller; equal on all nodes where the comment says so.
 
-    Batch forming: what arrives while a group is on its way to the disk waits and becomes the
-    next group, so the group grows with the load and the disk syncs at its own pace. A group
-    is proposed as soon as fewer than ``groups_unflushed_max`` are not yet durable here and
-    fewer than ``groups_in_flight_max`` are not yet committed.
+    Batch forming: commands that arrive while a group is being written form the next group, so
+    groups grow with the load and the disk syncs at its own pace. A group is proposed as soon as
+    fewer than ``groups_unflushed_max`` groups are not durable here and fewer than
+    ``groups_in_flight_max`` are not committed.
     """
 
     cluster_id: str

@@ -42,7 +42,6 @@ from quorum.types import NO_NODE, NodeId, SnapshotId
 from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.image import MetadataImage
 from statemachine.machine import StateMachine
-from statemachine.prepare import PlacementDefaults
 from statemachine.records import MetadataRecord
 from statemachine.sessions import BrokerSessions
 
@@ -66,7 +65,6 @@ class Controller:
         rng: random.Random,
         open_checkpoint: OpenCheckpoint,
         bootstrap: tuple[MetadataRecord, ...] = (),
-        defaults: PlacementDefaults | None = None,
         on_fault: Callable[[str], None] = lambda message: None,  # noqa: ARG005 - ignores it
         on_replay: Callable[[str], None] = lambda stopped: None,  # noqa: ARG005 - ignores it
         on_group: Callable[[int], None] = lambda batches: None,  # noqa: ARG005 - ignores it
@@ -92,7 +90,6 @@ class Controller:
             self._purgatory,
             rng=rng,
             bootstrap=bootstrap,
-            defaults=defaults or PlacementDefaults(),
             on_fault=on_fault,
             on_group=on_group,
         )
@@ -149,7 +146,7 @@ class Controller:
     # ------------------------------------------------------------------ what callers ask
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Take a command for the next group. Never raises; the answer says what became of it."""
+        """Queue a command for the next group. Never raises; the answer has the outcome."""
         if type(command) is BrokerHeartbeat:
             # Noted before the command queues: a full queue must not fence a live broker.
             self._proposer.note_contact(command)
@@ -318,8 +315,8 @@ class Controller:
         self._publish(before)
         end_offset = self._machine.image.provenance.end_offset
         for group in groups:
-            for pending, stands in group.survivors(end_offset):
-                pending.on_answer(pending.answer if stands else self._outcome_unknown())
+            for pending, is_final in group.survivors(end_offset):
+                pending.on_answer(pending.answer if is_final else self._outcome_unknown())
         self._fail_held()
 
     def _fail_held(self) -> None:

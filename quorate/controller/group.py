@@ -86,11 +86,11 @@ class Group:
     they are committed, because the two states share nothing."""
 
     def survivors(self, end_offset: int) -> Iterator[tuple[PendingAnswer, bool]]:
-        """Each answer, and whether it stands when leadership is lost with so much committed.
+        """Yield each answer, and whether it is final if leadership is lost at this committed end.
 
-        A refusal or a no-op at the committed end need not hold any more: a successor may have
-        gone on from there. Only a batch of this very group proves that it came in time, since
-        it was appended after the command arrived and nobody else's write is below it.
+        A refusal or a no-op at the committed end may not be true any more, because a successor may
+        have continued from there. Only a committed batch of this group proves that it was in time:
+        it was appended after the command arrived, and no other leader's write is below it.
         """
         is_proven = end_offset > self.base_offset
         for pending in self.answers:
@@ -183,7 +183,7 @@ class GroupFormer:
     def _execute(
         self, command: Command, context: RequestContext, *, is_fence: bool
     ) -> dict[str, object]:
-        """Evaluate a command and append what it comes to; what it yields.
+        """Evaluate a command and append its records; return its result.
 
         Raises:
             CommandError: It is refused; nothing was appended.
@@ -196,6 +196,8 @@ class GroupFormer:
             raise CommandError(
                 ErrorCode.INVALID_REQUEST, f"unknown command {type(command).__name__}"
             )
+        if context.access is not None:
+            context.access.check_command(delta, command)
         prepared = evaluate(delta, command, evaluation)
         if prepared.session is not None:
             if not command.dry_run:

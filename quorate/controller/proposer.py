@@ -30,7 +30,7 @@ from quorum.ports import Clock
 from quorum.types import NodeId
 from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.machine import StateMachine
-from statemachine.prepare import EvaluationContext, PlacementDefaults
+from statemachine.prepare import EvaluationContext
 from statemachine.records import MetadataRecord
 from statemachine.sessions import BrokerSessions
 
@@ -47,7 +47,6 @@ class Proposer:
         *,
         rng: random.Random,
         bootstrap: tuple[MetadataRecord, ...],
-        defaults: PlacementDefaults,
         on_fault: Callable[[str], None],
         on_group: Callable[[int], None],
     ) -> None:
@@ -69,7 +68,6 @@ class Proposer:
         self._purgatory = purgatory
         self._rng = rng
         self._bootstrap = bootstrap
-        self._defaults = defaults
         self._on_fault = on_fault
         self._on_group = on_group
         self._periodic_tasks = PeriodicTasks(config, self.sessions)
@@ -86,9 +84,9 @@ class Proposer:
         return len(self._queue)
 
     def note_contact(self, command: BrokerHeartbeat) -> None:
-        """A heartbeat came in, whatever becomes of the command.
+        """Note a broker's heartbeat, even if the command is refused later.
 
-        While an import goes on it counts for nothing: nobody may be fenced then either.
+        During an import it does not count, because no broker is fenced then.
         """
         image = self._machine.image
         if image.source is not None and not image.source.is_finished:
@@ -252,7 +250,6 @@ class Proposer:
                 uses_native_codec=self._config.uses_native_codec,
                 kraft_version=self._config.kraft_version,
                 voter_versions=self.log.voter_versions,
-                defaults=self._defaults,
             ),
             epoch,
             stamp,

@@ -5,27 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
+from statemachine.commands import Command
+from statemachine.prepare.view import View
 
 NO_PRODUCER = -1
 """Producer id, epoch and sequence of a command without an idempotent writer."""
+
+
+class CommandAccess(Protocol):
+    """Decides whether a caller may have a command evaluated."""
+
+    def check_command(self, view: View, command: Command) -> None:
+        """Refuse what the caller may not do on this state.
+
+        Raises:
+            CommandError: With an authorization code.
+        """
+
 
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(slots=True)
 class RequestContext:
-    """Who asks, why, and as which idempotent writer.
+    """The requester of a command, its reason, and its producer and sequence number.
 
-    The first five travel in the headers of the command's first record
-    (ADR 4). ``sequence`` counts a writer's commands from 0 per epoch; ``oldest_open`` is
-    the lowest sequence whose answer the writer still waits for, so that answers below it may
-    be forgotten. ``is_repeat``: another copy may be on its way, so whatever this one comes to
-    takes the number for good. Not changed after ``submit``; it may be shared by commands that
-    agree on it.
+    The first five fields go into the headers of the command's first record (ADR 4). ``sequence``
+    counts a producer's commands from 0 per epoch. ``oldest_open`` is the lowest sequence whose
+    answer the producer still waits for; older answers may be forgotten. ``is_repeat``: another copy
+    may be in flight, so the outcome of this one takes the number, also if it is a refusal. Must not
+    change after ``submit``; commands with equal values may share one.
     """
 
     principal: str = ""
@@ -38,6 +51,8 @@ class RequestContext:
     sequence: int = NO_PRODUCER
     oldest_open: int = NO_PRODUCER
     is_repeat: bool = False
+    access: CommandAccess | None = None
+    """What the sender may do; None: everything."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """A quorum of real server processes on this machine, each with a folder and free ports.
 
-Everything goes through what a user would type: configuration files, ``quorate format`` and
-``quorate server``. Whoever starts a cluster stops it; ``stop_all`` is safe to call twice and
-leaves nothing running.
+It uses only what a user would use: configuration files, ``quorate format`` and
+``quorate server``. The caller that starts a cluster stops it; ``stop_all`` is safe to call twice
+and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PID_NAME = "server.pid"
 _POLL_SECONDS = 0.02
 STOP_SECONDS_MAX = 60.0
 START_SECONDS_MAX = 120.0
-"""What a loaded machine may need; a node that ended is noticed at once."""
+"""Time limit of a start on a loaded machine; a node that ended is noticed at once."""
 
 
 class ClusterError(QuorateError):
@@ -39,7 +39,7 @@ class ClusterError(QuorateError):
 
 @dataclass(slots=True)
 class LocalNode:
-    """One node: where it lives and, while it runs, its process."""
+    """One node: its folder and addresses and, while it runs, its process."""
 
     id: int
     folder: Path
@@ -57,7 +57,7 @@ class LocalNode:
 
     @property
     def data_dir(self) -> Path:
-        """What ``quorate format`` made."""
+        """The directory that ``quorate format`` made."""
         return self.folder / "data"
 
     @property
@@ -93,7 +93,7 @@ class LocalCluster:
     """
 
     program = "quorate"
-    """The module that a node runs; a test may stand between it and the network."""
+    """The module that a node runs; a test may put its own between the node and the network."""
 
     def __init__(
         self,
@@ -108,6 +108,8 @@ class LocalCluster:
         self.cluster_id = cluster_id
         self.settings = dict(settings or {})
         self.environment = {**os.environ, "GRPC_VERBOSITY": "NONE", **(environment or {})}
+        self.is_starting = False
+        """Whether a process is being started that ``stop_all`` does not know yet."""
         self.nodes: dict[int, LocalNode] = {}
         for node_id in range(1, voters + 1):
             self._add(node_id, is_voter=True)
@@ -133,10 +135,10 @@ class LocalCluster:
         """Client addresses of all voters."""
         return [node.address for node in self.nodes.values() if node.is_voter]
 
-    # ------------------------------------------------------------------ life of a node
+    # ------------------------------------------------------------------ start and stop of a node
 
     def add_observer(self, node_id: int) -> LocalNode:
-        """Make room for a node that joins without a vote. Not formatted, not started."""
+        """Add a node that joins as an observer. It is neither formatted nor started."""
         return self._add(node_id, is_voter=False)
 
     def format(self, node: LocalNode) -> str:
@@ -146,27 +148,31 @@ class LocalCluster:
             ["--initial-voters", self.initial_voters] if node.is_voter else ["--no-initial-voters"]
         )
         if node.is_voter and "," not in self.initial_voters:
-            # Its folder is thrown away as a whole.
+            # Its folder is deleted as a whole.
             voters.append("--unsafe-lone-directory-id")
         return self.command("format", "--config", str(node.config_path),
                             "--cluster-id", self.cluster_id, *voters)  # fmt: skip
 
     def configure(self, node: LocalNode) -> None:
-        """Write the node's configuration file; it counts from its next start."""
+        """Write the node's configuration file; it takes effect at its next start."""
         node.folder.mkdir(parents=True, exist_ok=True)
         node.config_path.write_text(self._toml(node))
 
     def start(self, node: LocalNode) -> None:
         """Start the server process; it is not necessarily ready yet."""
         with node.log_path.open("ab") as log:
-            node.process = subprocess.Popen(
-                [sys.executable, "-m", self.program, "server", "--config", str(node.config_path)],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                env=self.environment,
-                start_new_session=True,
-            )
+            self.is_starting = True
+            try:
+                node.process = subprocess.Popen(
+                    [sys.executable, "-m", self.program, "server", "--config", node.config_path],
+                    stdout=log,
+                    stderr=log,
+                    stdin=subprocess.DEVNULL,
+                    env=self.environment,
+                    start_new_session=True,
+                )
+            finally:
+                self.is_starting = False
         (node.folder / PID_NAME).write_text(f"{node.process.pid}\n")
 
     def kill(self, node: LocalNode) -> None:
@@ -229,7 +235,7 @@ class LocalCluster:
         return done.stdout
 
     def wait_ready(self, nodes: Sequence[LocalNode], seconds: float = START_SECONDS_MAX) -> None:
-        """Return once ``/readyz`` of every node says so.
+        """Return once every node answers ``/readyz`` with ready.
 
         Raises:
             ClusterError: A process ended, or the time is over; with the end of its log.
@@ -247,11 +253,11 @@ class LocalCluster:
                 time.sleep(_POLL_SECONDS)
 
     def is_ready(self, node: LocalNode) -> bool:
-        """Whether the node wants clients."""
+        """Whether the node is ready for clients."""
         return self._get(node, "/readyz")[0] == 200
 
     def readiness(self, node: LocalNode) -> str:
-        """What ``/readyz`` says."""
+        """Return the answer of ``/readyz``."""
         return self._get(node, "/readyz")[1]
 
     def metrics(self, node: LocalNode) -> str:

@@ -21,10 +21,10 @@ class PlaceTakenError(QuorateError):
 
 
 def running_in(folder: Path) -> list[str]:
-    """Process ids of the servers that hold a node's data directory below ``folder``.
+    """Return the process ids of the servers that use a node's data directory below ``folder``.
 
-    What counts is the lock of the directory, which dies with its process; "?" stands for a
-    holder whose id is not written beside it.
+    A server holds the lock of its directory until its process ends; "?" stands for a holder whose
+    id is not written beside it.
     """
     found = []
     for lock in sorted(folder.glob(f"node-*/*/{LOCK_NAME}")):
@@ -37,10 +37,11 @@ def running_in(folder: Path) -> list[str]:
 
 
 def take(folder: Path) -> None:
-    """Make ``folder`` an empty one of a demo.
+    """Empty ``folder`` and mark it as a demo's.
 
     Raises:
-        PlaceTakenError: It holds what no demo wrote, or servers still run in it, and nothing was
+        PlaceTakenError: It contains files that no demo wrote, or servers still run in it, and
+        nothing was
             touched; or it cannot be emptied.
     """
     marker = folder / MARKER

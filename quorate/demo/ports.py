@@ -25,8 +25,8 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 class PortReservations:
     """Ports that this process has chosen. Any thread may ask.
 
-    One byte of a file stands for one port. The kernel frees the locks of a process that ends in
-    whatever way; servers that outlive it are found by binding.
+    One locked byte of a file reserves one port. The kernel frees the locks of a process that ends
+    in whatever way; servers that outlive it are found by binding.
     """
 
     def __init__(self, file: Path, ports: range = _PORTS) -> None:
@@ -38,7 +38,7 @@ class PortReservations:
         self._guard = threading.Lock()
 
     def choose(self, count: int) -> list[int]:
-        """So many ports of the loopback interface, never given out twice.
+        """Return this many ports of the loopback interface, never the same one twice.
 
         Args:
             count: At least 1.

@@ -1,4 +1,4 @@
-"""How the demo talks: numbered steps, facts below them, one live line while something runs."""
+"""The demo's output: numbered steps, facts below them, one live line while something runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorum.errors import QuorateError
 
 
 class StepFailedError(QuorateError):
-    """A step of the demo did not do what it shows; names the step and the cause."""
+    """A step of the demo failed; names the step and the cause."""
 
 
 class Stage:
@@ -48,7 +48,7 @@ class Stage:
         self.console.print(f"   {text}", highlight=False, soft_wrap=True)
 
     def show(self, text: str) -> None:
-        """Output of a command or a page, as it is."""
+        """Print the output of a command or a page unchanged."""
         for line in text.rstrip().splitlines():
             self.console.print(f"   | {line}", markup=False, highlight=False, soft_wrap=True)
 
@@ -81,6 +81,6 @@ class Bar:
         self._progress.advance(self._task)
 
     def set(self, done: int, total: int | None = None) -> None:
-        """So many now."""
+        """Set the count."""
         self.done = done
         self._progress.update(self._task, completed=done, total=total)

@@ -1,7 +1,7 @@
-"""The small files beside a node's log, read by the same code as at the node's start.
+"""The side files of a node's log, read by the same code as at the node's start.
 
-Failed is what a start refuses, or answers by setting part of the log aside. A warning is what it
-writes anew, or does without. Read-only, also beside a running node.
+A check fails if a start would refuse the file or quarantine part of the log because of it. It warns
+if a start would rewrite the file or ignore it. Read-only; the node may be running.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Copying steps over one write stream: many on their way, all in order.
+"""Copies steps over one write stream: many in flight, all in order.
 
 Commands without a producer are evaluated in the order in which a stream carries them, and the
-cluster takes each range of the source only where the one before ended. So nothing can be left
-out or applied twice, whatever breaks: the next run asks where the import is and continues.
+cluster accepts a range of the source only if it begins where the one before ended. So nothing can
+be left out or applied twice: after any failure the next run asks for the import's position and
+continues there.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OnCopied = Callable[[Step], None]
 
 
 class InterruptedCopyError(Exception):
-    """A stream ended before its steps did; what was applied is for the cluster to say."""
+    """A stream ended before its steps did; only the cluster knows which of them were applied."""
 
 
 class StreamCopy:
@@ -66,9 +67,9 @@ class StreamCopy:
         try:
             await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_EXCEPTION)
             if sending.done() and not isinstance(sending.exception(), CALL_ERRORS):
-                # No answer would ever tell that the source cannot be read.
+                # Without this, the error of a source that cannot be read would be lost.
                 await sending
-            # Of a broken call the answers that still come in know more than a failed write.
+            # The answers that still arrive on a broken call say more than a failed write.
             await receiving
         finally:
             sending.cancel()
@@ -88,7 +89,7 @@ class StreamCopy:
                 step is not None and len(group.commands) < COMMANDS_PER_MESSAGE
             ) and size < COMMAND_BYTES_MAX:
                 batch = self._make(step)
-                # A large one goes alone: together they could exceed what a message may hold.
+                # A large one is sent alone: together they could exceed the bound of a message.
                 if size and size + batch.ByteSize() > COMMAND_BYTES_MAX:
                     break
                 self._tag += 1
@@ -135,7 +136,7 @@ class StreamCopy:
 
 
 def wire_position(position: import_state.SourcePosition) -> SourcePosition:
-    """A position as the wire has it."""
+    """Return the wire message of a position."""
     return SourcePosition(is_in_checkpoint=not position.is_in_log, offset=position.offset)
 
 

@@ -1,4 +1,4 @@
-"""What an import can end in besides success."""
+"""The errors of an import."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from quorum.errors import QuorateError, StorageError
 
 
 class SourceDamagedError(StorageError):
-    """A source whose bytes or records are not what they must be. Names file, position, cause."""
+    """A source with invalid bytes or records. Names file, position and cause."""
 
     def __init__(self, cause: str, *, path: object = None, position: int | None = None) -> None:
         super().__init__(cause if position is None else f"at position {position}: {cause}", path)
 
 
 class ImportRefusedError(QuorateError):
-    """An import that cannot be done, for a reason that is no damage; nothing was written."""
+    """An import that is refused although the source is intact; nothing was written."""
 
 
 class ImportDiffersError(QuorateError):
-    """Everything was copied, and the cluster does not hold what the source says."""
+    """Everything was copied, but the cluster's state differs from the source's."""
 
     def __init__(self, expected: bytes, found: bytes) -> None:
         super().__init__(

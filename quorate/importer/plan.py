@@ -32,7 +32,7 @@ from statemachine.loading import load_checkpoint
 from statemachine.records import OWN_API_KEY_MIN, MetadataRecord
 
 CHECKPOINT_STEP_BYTES = 512 << 10
-"""A checkpoint is no unit of change: its batches are copied in pieces of about this size."""
+"""A checkpoint need not be applied at once: its batches are copied in pieces of about this size."""
 CHECKPOINT_STEP_RECORDS = 4_096
 BATCH_RECORDS_MAX = 20_000
 """Twice what Kafka's controllers write: a leader busy with one command for seconds is deposed."""
@@ -40,7 +40,7 @@ _VALUE_OVERHEAD_BYTES = 6
 _COMMAND_OVERHEAD_BYTES = 4096
 
 OnOffset = Callable[[int], None]
-"""Told how far planning has come, as an offset of the log."""
+"""Called with the progress of planning, as an offset of the log."""
 
 
 class Step(NamedTuple):
@@ -59,7 +59,7 @@ class ImportPlan:
     checkpoint_offset: int
     """Of the checkpoint that the copy starts from, ``NO_CHECKPOINT`` for none."""
     start: SourcePosition
-    """Where the copy begins, or goes on."""
+    """Where the copy begins or continues."""
     image: MetadataImage
     """What a replay of the source gives."""
     digest: bytes
@@ -104,7 +104,7 @@ class ImportPlan:
                     begin = end
                 waiting = chunk
                 passed += len(chunk)
-        # The last piece ends where the log goes on, so that none can be left out unnoticed.
+        # The last piece ends where the log continues, so a missing piece is noticed.
         yield Step(begin, SourcePosition(is_in_log=True, offset=self.checkpoint_offset), waiting)
 
     def _log_steps(self, position: SourcePosition) -> Iterator[Step]:
@@ -137,7 +137,7 @@ class ImportPlan:
 def plan_import(
     source: Source, state: ImportState | None = None, *, on_offset: OnOffset | None = None
 ) -> ImportPlan:
-    """Prove and replay a source, for an import that begins or that goes on from ``state``.
+    """Verify and replay a source, for an import that begins or that continues from ``state``.
 
     Raises:
         CorruptBatchError, SnapshotCorruptError, SourceDamagedError: The source is not intact;
@@ -197,7 +197,7 @@ def _load(source: Source, checkpoint_offset: int) -> MetadataImage:
 
 
 def _take(batch: SourceBatch, delta: ImageDelta, scan: TransactionScan) -> None:
-    """Read one batch; replay it unless the checkpoint stands for it."""
+    """Read one batch; replay it unless the checkpoint contains it."""
     header = batch.header
     is_new = header.end_offset > delta.end_offset
     if header.is_control:
@@ -253,7 +253,7 @@ def _decoded(batch: SourceBatch, number: int, value: bytes) -> MetadataRecord:
 
 
 def _chunks(values: list[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """The values in order, cut where a piece is full."""
+    """Yield the values in order, in pieces of at most the size limit."""
     chunk: list[bytes] = []
     size = 0
     for value in values:

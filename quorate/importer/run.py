@@ -1,8 +1,8 @@
-"""An import from beginning to end: ask, prove, copy, compare, finish.
+"""One import: ask for its state, verify the source, copy, compare digests, finish.
 
 The cluster is left open for others only after its state digest was found equal to that of a
-replay of the source. Until then it refuses everybody else's commands, also when the importer
-or the leader dies; the next run with the same source goes on where that one stopped.
+replay of the source. Until then it refuses the commands of all other clients, also when the
+importer or the leader dies; the next run with the same source goes on where that one stopped.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ RETRY_SECONDS = 0.05
 """Pause before a broken stream is replaced by another."""
 
 OnStep = Callable[[int], None]
-"""Told of so many more source offsets copied."""
+"""Called with the number of source offsets copied since the last call."""
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did and found."""
+    """The result of an import."""
 
     source_cluster_id: str
     checkpoint_offset: int
@@ -40,7 +40,7 @@ class ImportReport:
     expected_digest: bytes
     """State digest of a replay of the source."""
     found_digest: bytes = b""
-    """That of the cluster; empty for a dry run."""
+    """State digest of the cluster; empty for a dry run."""
     batches: int = 0
     """Copied by this run."""
     records: int = 0
@@ -54,7 +54,7 @@ class Import:
     """One import of one source into one cluster. Use it once: ``run``.
 
     Args:
-        stall_seconds: Give up when the cluster takes nothing for so long.
+        stall_seconds: Give up when the cluster accepts nothing for this long.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Import:
         """
         state = _state_of(await self._describe())
         self._check_source(state)
-        # Reading and replaying is this process's work alone; nothing else runs on its loop.
+        # Reading and replaying may block: nothing else runs on this process's loop.
         plan = self._plan = plan_import(self._source, state, on_offset=self._on_offset)
         self._position = plan.start
         self._report = ImportReport(
@@ -133,9 +133,9 @@ class Import:
     # ------------------------------------------------------------------ copying
 
     async def _copy_all(self, *, is_begun: bool) -> None:
-        """Every step, over as many streams as it takes."""
+        """Copy every step, over as many streams as needed."""
         if not is_begun:
-            # Alone: what follows is only in order once this one was taken.
+            # Sent alone: the following steps are in order only after this one was accepted.
             await self._stream(lambda: iter([self._empty_step()]))
         await self._stream(lambda: self._plan.steps(self._position))
 
@@ -202,7 +202,7 @@ class Import:
             self._report.batches += 1
             self._report.records += len(step.values)
         if self._on_step is not None:
-            # A checkpoint's records are no offsets of the log; its last piece ends in the log.
+            # A checkpoint's records have no log offsets; only its last piece ends at one.
             begin = step.begin.offset if step.begin.is_in_log else 0
             self._on_step(step.end.offset - begin if step.end.is_in_log else 0)
 

@@ -1,10 +1,10 @@
 """A source of an import: a controller's metadata directory, opened and read batch by batch.
 
-Belongs here: finding what a directory holds and getting proven batches out of it, each with its
-file and position. What is copied of them is ``plan``'s work.
+Finds the log and the checkpoints of a directory and yields verified batches, each with its
+file and position. ``plan`` decides which of them are copied.
 
 Works on a Kafka controller's data directory, on the partition directory in it, and on a copy of
-either. Takes no lock and writes nothing; what is appended after opening is not seen.
+either. Takes no lock and writes nothing; records appended after opening are not read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from statemachine.import_state import NO_CHECKPOINT
 
 
 class SourceBatch(NamedTuple):
-    """One proven batch. ``header.position`` is its place in ``data``, ``position`` in the file."""
+    """One verified batch. ``header.position`` is its place in ``data``, ``position`` in the
+    file.
+    """
 
     data: bytes
     header: BatchHeader
@@ -34,13 +36,13 @@ class SourceBatch(NamedTuple):
     position: int
 
     def damage(self, cause: str) -> SourceDamagedError:
-        """What is wrong with a record inside, with the place of the batch."""
+        """Return the error for a record inside, with the place of the batch."""
         return SourceDamagedError(cause, path=self.path, position=self.position)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a directory holds, as of its opening."""
+    """The log and the checkpoints of a directory, as of its opening."""
 
     directory: Path
     cluster_id: str
@@ -53,7 +55,7 @@ class Source:
 
     @property
     def is_trimmed(self) -> bool:
-        """Whether the log begins behind offset 0, so that a checkpoint has to stand in."""
+        """Whether the log begins behind offset 0, so that the import needs a checkpoint."""
         return self.plan.start_offset > 0 or not self.plan.segments
 
     def checkpoint(self, end_offset: int) -> CheckpointFile:
@@ -73,7 +75,7 @@ class Source:
         """End offset of the checkpoint that a fresh import starts from: the newest if trimmed.
 
         Raises:
-            ImportRefusedError: The beginning of the log is gone and no checkpoint stands for it.
+            ImportRefusedError: The beginning of the log was trimmed and no checkpoint contains it.
         """
         if not self.is_trimmed:
             return NO_CHECKPOINT
@@ -112,9 +114,9 @@ class Source:
 
 
 def open_source(directory: Path, *, cluster_id: str = "", with_uncommitted: bool = False) -> Source:
-    """Look at a directory and prove the checksum of everything in its log.
+    """Open a directory and verify the checksum of everything in its log.
 
-    ``cluster_id`` stands in for a ``meta.properties`` that is missing. ``with_uncommitted``
+    ``cluster_id`` replaces a ``meta.properties`` that is missing. ``with_uncommitted``
     also takes what the directory does not show to be committed, as it is with several voters.
 
     Raises:
@@ -128,7 +130,7 @@ def open_source(directory: Path, *, cluster_id: str = "", with_uncommitted: bool
         log.close()
         problems = list(log.problems)
         if log.segments is None:
-            # The last one says so; a checkpoint alone is a source as well.
+            # A checkpoint alone is a source as well.
             problems.pop()
         if log.identity is None:
             identity_problem = problems.pop(0)

@@ -1,7 +1,7 @@
-"""Metadata transactions of a source: which records take effect in the end.
+"""Metadata transactions of a source: which of its records take effect.
 
-A transaction may span many batches, and whether it takes effect is said by its last record. A
-copy holds no markers: what was committed is copied, what was aborted or never ended is not.
+A transaction may span many batches, and whether it takes effect is known at its last record. A copy
+has no markers: what was committed is copied, what was aborted or never ended is not.
 
 See: KIP-868; docs/reference/record-types.md (Metadata records).
 """
@@ -21,9 +21,9 @@ _MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord
 
 
 class TransactionScan:
-    """Collects where the transactions of one log are; ask once all of the log was taken in.
+    """Collects the transactions of one log; ask it after the whole log was passed to it.
 
-    That markers stand in a sensible order is replay's to check, not this one's.
+    It does not check the order of the markers; replay does.
     """
 
     def __init__(self) -> None:

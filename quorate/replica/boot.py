@@ -1,7 +1,7 @@
-"""Opening a data directory: from files, in whatever state, to what a replica starts from.
+"""Opens a data directory: reads and repairs its files, and returns a replica's initial state.
 
-The order is the safety argument. Checkpoints are proven first, because the log may only start
-where an intact checkpoint ends. What is damaged is set aside, never deleted, and a *vote floor*
+The order of the steps makes it safe. Checkpoints are verified first, because the log may only start
+where an intact checkpoint ends. What is damaged is quarantined, never deleted, and a *vote floor*
 is stored before anything that this replica may have acknowledged leaves its log, so that it
 helps no candidate without those records to be elected.
 
@@ -60,7 +60,7 @@ ScanProgress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class BootReport:
-    """What opening a directory found and did, for the log and for ``/readyz``."""
+    """The findings and repairs of opening a directory, for the log and for ``/readyz``."""
 
     recovery: RecoveryReport = field(default_factory=RecoveryReport)
     losses: list[tuple[LogDamagedError, Loss]] = field(default_factory=list)
@@ -69,11 +69,11 @@ class BootReport:
     bootstrap_values: tuple[bytes, ...] = ()
     """Data records of the bootstrap checkpoint, for the first leader to copy into the log."""
     repaired: list[str] = field(default_factory=list)
-    """Names of side files that were missing, damaged or behind the log, and were written anew."""
+    """Names of side files that were missing, damaged or behind the log, and were rewritten."""
     removed: tuple[str, ...] = ()
     """Names of unfinished and retired checkpoints that were deleted."""
     download: FoundDownload | None = None
-    """What was left of a download that was under way."""
+    """The partial download that was found."""
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Stores:
 
     @property
     def key(self) -> ReplicaKey:
-        """Who this replica is."""
+        """The id and directory id of this replica."""
         return ReplicaKey(self.identity.node_id, self.identity.directory_id)
 
 
@@ -177,7 +177,7 @@ def _admit_losses(
     election: ElectionFile,
     report: BootReport,
 ) -> None:
-    """Store the vote floor of what is lost before anything is read; set a quarantined log aside."""
+    """Store the vote floor of lost records before anything is read; apply a quarantine mark."""
     report.losses += floor_for_unknown_end(fs, directory, election, owner)
     report.losses += quarantine_log(fs, directory, snapshots, election, owner, report.repaired)
 
@@ -205,7 +205,7 @@ class _FromCheckpoint:
 def _load_checkpoints(
     snapshots: DirectorySnapshotStore, machine: StateMachine, report: BootReport
 ) -> _FromCheckpoint:
-    """Load the newest intact checkpoint; set those aside that are not."""
+    """Load the newest intact checkpoint; quarantine those that are damaged."""
     report.loaded_snapshot = None
     found = _FromCheckpoint()
     for snapshot_id in reversed(snapshots.list()):
@@ -244,8 +244,8 @@ def _load(
     while True:
         machine = StateMachine(decode=decode)
         found = _load_checkpoints(snapshots, machine, report)
-        # Opening the log writes; a directory that is refused stays as it is, where a checkpoint
-        # tells.
+        # Opening the log writes. A directory that is refused because of its checkpoint stays
+        # unchanged.
         value = value_of_checkpoints(snapshots, report.loaded_snapshot, report.bootstrap_values)
         check_value(value)
         log = open_checked_log()
@@ -258,7 +258,7 @@ def _load(
 def _set_contradictions_aside(
     snapshots: DirectorySnapshotStore, log: SegmentedLog, report: BootReport
 ) -> bool:
-    """Set aside what is not the checkpoint of its position in this log; whether anything was."""
+    """Quarantine checkpoints that the log contradicts; return whether there was one."""
     wrong = [
         (snapshot_id, problem)
         for snapshot_id in snapshots.list()
@@ -361,7 +361,7 @@ def _controls(log: SegmentedLog, offset: int) -> Iterator[tuple[int, object]]:
 
 
 def _age_ms(fs: FileSystem, path: Path, clock: Clock) -> int:
-    """How long a file has been as it is, 0 if unknown.
+    """Return the age of a file's last change, 0 if unknown.
 
     By the wall clock, which may have been set since: the log is then trimmed sooner or later than
     the lag time says, and a replica that is left behind fetches the checkpoint.
@@ -373,7 +373,7 @@ def _age_ms(fs: FileSystem, path: Path, clock: Clock) -> int:
 def _found_download(
     snapshots: DirectorySnapshotStore, report: BootReport
 ) -> PartialDownload | None:
-    """What is left of a download that was under way, verified and ready to go on."""
+    """Return the partial download, verified and ready to continue."""
     found = report.download = snapshots.recover_download()
     if found is None or not found.size_bytes:
         return None

@@ -1,12 +1,11 @@
-"""Proves a checkpoint again when it is asked for from its beginning again.
+"""Verifies a checkpoint again when it is requested from its beginning again.
 
-A replica that fetched a checkpoint and found it damaged can only ask anew, and would be served the
-same bytes until somebody read the file. So whoever serves it for the second time has it read by a
-worker; one that is damaged is set aside and replaced. A crowd of observers that fetch the same
-intact file costs one reading a minute.
+A replica that fetched a checkpoint and found it damaged can only request it again, and would be
+served the same bytes until the server reads its file. So a node that serves a checkpoint for the
+second time has it verified by a worker; a damaged one is quarantined and replaced. If many
+observers fetch the same intact file, it is read once a minute.
 
-See: 630.10; docs/operations/runbooks.md (Corruption-found), which finds the same without anybody
-asking.
+See: 630.10; docs/operations/runbooks.md (Corruption-found), which finds the same without a request.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from snapshot.store import DirectorySnapshotStore
 
 PROVE_EVERY_MS: Final = 60_000
 _log = logging.getLogger(__name__)
-# A simulation has no handlers, and tells of damage in its own way.
+# A simulation has no log handlers, and reports damage in its own way.
 _log.addHandler(logging.NullHandler())
 
 
 class CheckpointProof:
     """One per replica, owned by the driver's thread; at most one reading under way.
 
-    ``withdraw`` sets a damaged checkpoint aside, with the cause; called on the driver's thread.
+    ``withdraw`` quarantines a damaged checkpoint, with the cause; called on the driver's thread.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class CheckpointProof:
         self._host = host
         self._withdraw = withdraw
         self._due_ms: dict[SnapshotId, int] = {}
-        """From when on a checkpoint that was served before is read again; of those on disk."""
+        """By checkpoint on disk: the earliest time at which it is verified again."""
         self._is_reading = False
         self._stopped = threading.Event()
         self._last: Future[None] | None = None
@@ -63,7 +62,7 @@ class CheckpointProof:
     def _begun(self, snapshot_id: SnapshotId) -> None:
         due_ms = self._due_ms.get(snapshot_id)
         if due_ms is None:
-            # None that can still be asked for is forgotten, else each would be read every time.
+            # Keep all that can still be requested, otherwise each would be read every time.
             kept = {*self._store.list()} & self._due_ms.keys()
             self._due_ms = {each: self._due_ms[each] for each in kept}
             self._due_ms[snapshot_id] = 0
@@ -78,7 +77,7 @@ class CheckpointProof:
         )
 
     def _read(self, snapshot_id: SnapshotId) -> None:
-        # Given up, it says nothing of the file, which is all that is asked of it.
+        # The reading was cancelled, so nothing is known about the file.
         for _ in self._store.reader(snapshot_id).batches():
             if self._stopped.is_set():
                 return

@@ -1,4 +1,4 @@
-"""Room for a checkpoint: whether the disk has it, and when to ask again after it had not.
+"""Disk space for a checkpoint: whether there is enough, and when to try again if not.
 
 A checkpoint that does not fit costs more than itself. While it is written it takes what the log
 needs next, and a log that finds no space stops the node; so the log keeps a reserve, and what
@@ -31,7 +31,7 @@ RETRY_MAX_MS = 60_000
 
 
 class CheckpointSpace:
-    """The room on one node's disk. Owned by the driver's thread."""
+    """The free space of one node's disk. Owned by the driver's thread."""
 
     def __init__(self, fs: FileSystem, directory: Path, now_ms: Callable[[], int]) -> None:
         self._fs = fs
@@ -43,11 +43,11 @@ class CheckpointSpace:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the pause after a failure is not over."""
+        """Whether the pause after a failure still lasts."""
         return bool(self.failures) and self._now_ms() < self._retry_at_ms
 
     def reserve_bytes(self, newest_bytes: int, trimmed_bytes: int) -> int:
-        """What the next one must leave free.
+        """Return the bytes that the next checkpoint must leave free.
 
         Args:
             newest_bytes: Size of the newest one there is.
@@ -60,8 +60,8 @@ class CheckpointSpace:
         return min(LOG_RESERVE_BYTES, free // 2)
 
     def shortage(self, newest_bytes: int, reserve_bytes: int) -> str:
-        """Why none may be begun after one of this size; empty when one may, or when the file
-        system does not tell what is free.
+        """Return why none may begin if the newest has this size; empty when one may, or when the
+        file system does not tell what is free.
         """
         free = self._fs.free_bytes(self._directory)
         wanted = newest_bytes + reserve_bytes
@@ -70,12 +70,12 @@ class CheckpointSpace:
         return f"{self._directory}: {free} bytes free, {wanted} wanted"
 
     def failed(self) -> int:
-        """One found no space; returns after how many milliseconds the next may be tried."""
+        """Note that one found no space; return the milliseconds until the next try."""
         pause_ms = min(RETRY_MAX_MS, RETRY_MIN_MS << min(self.failures, 16))
         self.failures += 1
         self._retry_at_ms = self._now_ms() + pause_ms
         return pause_ms
 
     def succeeded(self) -> None:
-        """One was written."""
+        """Note that one was written."""
         self.failures = 0

@@ -1,8 +1,8 @@
-"""Keeps checkpoints coming: watches the image, writes one when both thresholds are met.
+"""Writes a checkpoint of the image whenever one is due.
 
-Capturing an image is taking a reference, so applying goes on while a worker writes the file
-(630.18). What is written depends on the log alone: the same position gives the same bytes on
-every replica.
+Capturing an image takes a reference, so the replica applies records while a worker writes the file
+(630.18). The content depends on the log alone: the same position gives the same bytes on every
+replica.
 
 See: requirements 630.1, 630.4, 630.15-630.18; docs/architecture.md (A checkpoint).
 """
@@ -26,10 +26,10 @@ from snapshot.writer import CheckpointCancelled, CheckpointInfo
 from statemachine.dump import DigestedValues
 
 REPLACE_EVERY_MS = 1000
-"""So often a disk that can take none is asked to take a checkpoint in place of one that is gone."""
+"""Retry interval for replacing a lost checkpoint while the disk is full."""
 
 _NOTHING_WRITTEN = (CheckpointCancelled, CancelledError, DiskFullError)
-"""Ends of a write that leave no doubt about the disk."""
+"""Outcomes of a write that do not make the disk suspect."""
 
 
 class CheckpointManager:
@@ -56,7 +56,7 @@ class CheckpointManager:
         self._writing: Future[CheckpointInfo] | None = None
         self._last_ms = host.clock.now_ms()
         self._former_ms = self._last_ms
-        """What ``_last_ms`` goes back to when the one under way fails."""
+        """The value to which ``_last_ms`` returns when the write under way fails."""
 
     @property
     def age_ms(self) -> int:
@@ -79,7 +79,7 @@ class CheckpointManager:
             self.write_now()
 
     def poll(self) -> None:
-        """Retry one that found no space and is due still; replace the last one if it is gone.
+        """Retry one that found no space and is still due; replace the last one if it is lost.
 
         Called after every entry into the replica that finds one of the two. A missing one is
         written at most once a second.
@@ -91,9 +91,8 @@ class CheckpointManager:
 
     @property
     def is_missing(self) -> bool:
-        """Whether nobody below the log start could be helped, and this replica can mend it: the
-        log is trimmed, and no checkpoint is on offer any more, because the last one was damaged
-        or could not be read.
+        """Whether this replica must write a checkpoint so that replicas below its log start can
+        catch up: the log is trimmed, and its last checkpoint was damaged or could not be read.
         """
         node = self._driver.node
         applied = self._controller.image.provenance.end_offset
@@ -123,12 +122,13 @@ class CheckpointManager:
         is_newer = newest is None or newest.offset < snapshot_id.offset
         if self._is_busy or not (is_written and (is_newer or self.is_missing)):
             return None
-        # Others will build on it. Bits that corruption below a running node must not get into it.
+        # Later starts and other replicas load it, so corruption below a running node must not get
+        # into it.
         log_digest = self._log.digest_at(snapshot_id.offset, prove=True)
         if not log_digest:
             return None
         size = self._store.size(newest) if newest is not None else 0
-        # What the newest one covers may be there still, and pays for no other.
+        # The log that the newest one covers may still be there; it must not be counted twice.
         covered = newest.offset if newest is not None else 0
         trimmed_bytes = self._log.covered_bytes(snapshot_id.offset, beside=covered)
         reserve = self.space.reserve_bytes(size, trimmed_bytes)
@@ -187,7 +187,7 @@ class CheckpointManager:
         self._host.on_event(CheckpointFailed(snapshot_id, cause, self.space.failed()))
 
     def withdraw(self, snapshot_id: SnapshotId, cause: str) -> None:
-        """Set a damaged checkpoint aside, offer it no longer, and write another one.
+        """Quarantine a damaged checkpoint, offer it no longer, and write another one.
 
         Raises:
             StorageError: It could not be renamed.
@@ -196,12 +196,12 @@ class CheckpointManager:
             return
         self._store.quarantine(snapshot_id, cause)
         self._driver.on_local_event(SnapshotRemoved(snapshot_id))
-        # It may be the one that a trimmed log rests on.
+        # It may be the one at which the trimmed log begins.
         self.write_now()
 
     @property
     def failure(self) -> BaseException | None:
-        """What the last write that was begun failed of, if the node must not go on after it.
+        """Return the failure of the last write that was begun, if the node must stop because of it.
 
         It may have been a sync that failed, and after that nothing can be trusted. None as long as
         the write is under way. Any thread may ask.
@@ -213,7 +213,7 @@ class CheckpointManager:
         return self._proof.stop()
 
     def cancel(self) -> Future[CheckpointInfo] | None:
-        """Begin no more, and give up a write under way at its next batch; nothing of it remains.
+        """Begin no more, and cancel a write under way at its next batch; its file is removed.
 
         Returns:
             The last write that was begun, or None. It may be at its end already and succeed; when

@@ -1,4 +1,4 @@
-"""``ReplicaHost``: everything around one replica, as one object.
+"""``ReplicaHost``: the environment of one replica, as one object.
 
 The server implements it with threads and sockets, the simulator and the tests with simulated
 ones. The replica between them is the same code.
@@ -19,7 +19,7 @@ from snapshot.writer import CheckpointInfo
 class ReplicaHost(Host, Protocol):
     """A ``Host`` with what the state machine and the checkpoints need besides.
 
-    To be inherited; what a host need not care about does nothing here.
+    To be inherited; optional methods do nothing here.
     """
 
     fs: FileSystem
@@ -38,7 +38,7 @@ class ReplicaHost(Host, Protocol):
         return
 
     def on_group(self, batches: int) -> None:  # noqa: ARG002 - ignores it
-        """A group of so many batches was appended."""
+        """A group of this many batches was appended."""
         return
 
     def around_listener(self, listener: Listener) -> Listener:

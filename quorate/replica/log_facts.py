@@ -1,4 +1,4 @@
-"""What those who serve clients may know of a replica: its image and the bounds of its log."""
+"""What client services may read from a replica: its image and the bounds of its log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statemachine.image import MetadataImage
 
 
 class LogFacts:
-    """What is so now, on the replica's thread; nothing is kept."""
+    """The present values, read on the replica's thread; nothing is cached."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -58,16 +58,16 @@ class LogFacts:
         return self._node.end_offset_for_epoch(epoch)
 
     def latest_snapshot(self) -> SnapshotId | None:
-        """The newest frozen checkpoint."""
+        """The newest sealed checkpoint."""
         known = self._node.snapshots
         return known[-1] if known else None
 
     def reading(self, offset: int, max_bytes: int, end_offset: int) -> bytes | Callable[[], bytes]:
-        """Whole batches from ``offset`` on, below ``end_offset``, or the blocking way to them.
+        """Return whole batches from ``offset`` on, below ``end_offset``, or a call that reads them.
 
-        At least one if there is any, otherwise no more than ``max_bytes``. What is returned to be
-        called reads files, on any thread; it raises ``StorageError`` where they cannot be read,
-        and ``QuorumUsageError`` where the log no longer has ``offset`` by then.
+        At most ``max_bytes``, but at least one batch if there is one. A returned call blocks, may
+        be made on any thread, and raises ``StorageError`` if the files cannot be read, or
+        ``QuorumUsageError`` if the log no longer has ``offset``.
         """
         tail = self._replica.driver.tail
         data = tail.read(offset, max_bytes, end_offset)

@@ -32,7 +32,8 @@ class LogManager:
         self._last: Future[Verified] | None = None
 
     def stop(self) -> Future[Verified] | None:
-        """Let a reading under way, and any that is asked for later, end at its next piece, untold.
+        """Let a reading under way, and any that is requested later, end at its next piece, without
+        a report.
 
         Returns:
             The last reading that was begun, or None.
@@ -42,8 +43,8 @@ class LogManager:
 
     @property
     def failure(self) -> BaseException | None:
-        """What the last reading that was begun failed of; None while it is under way, and after a
-        ``stop``. Any thread may ask.
+        """Return the failure of the last reading that was begun; None while it is under way, and
+        after a ``stop``. Any thread may ask.
         """
         last = self._last
         if last is None or not last.done() or last.cancelled():

@@ -1,7 +1,7 @@
 """A file system for reading in the background: in small pieces, at a pace, until stopped.
 
-Whoever reads through it needs neither a pace nor a way to be stopped of his own: the code that
-proves files at a start proves them beside everything else as well.
+Code that reads through it needs neither a pace nor a stop of its own: the code that
+verifies files at a start also verifies them in the background.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quorum.errors import QuorumUsageError
 from quorum.ports import File, FileSystem
 
 CHUNK_BYTES: Final = 64 << 10
-"""Most that is asked of the disk at once: a write that comes meanwhile waits for no more."""
+"""Largest single read: a write that comes meanwhile waits for no more than this."""
 
 _TIMER_SLACK_S: Final = 50e-6
 
@@ -66,15 +66,12 @@ class PacedFiles:
 
     def pause(self, seconds: float) -> bool:
         """Wait; return whether a stop was requested."""
-        # The shortest wait takes as long as the slack of the system's timer, for every piece anew.
+        # Every wait takes at least the slack of the system's timer.
         return self._stopped.wait(seconds if seconds > _TIMER_SLACK_S else 0)
 
     def read(self, file: File, position: int, size: int) -> bytes:
-        """As ``File.read_at``, piece by piece.
-
-        Raises:
-            PacedStop: Told to stop.
-            StorageError: The disk failed.
+        """As ``File.read_at``, piece by piece. Raises: PacedStop: A stop was requested.
+        StorageError: The disk failed.
         """
         chunks = []
         while size > 0:
@@ -97,11 +94,11 @@ class PacedFiles:
         return _PacedFile(self._fs.open(path), self)
 
     def exists(self, path: Path) -> bool:
-        """As the file system says."""
+        """As the underlying file system does."""
         return self._fs.exists(path)
 
     def list_directory(self, path: Path) -> list[str]:
-        """As the file system says."""
+        """As the underlying file system does."""
         return self._fs.list_directory(path)
 
     def make_directory(self, path: Path) -> None:
@@ -121,11 +118,11 @@ class PacedFiles:
         raise QuorumUsageError(f"{path}: opened for reading only")
 
     def free_bytes(self, path: Path) -> int | None:
-        """As the file system says."""
+        """As the underlying file system does."""
         return self._fs.free_bytes(path)
 
     def modified_ms(self, path: Path) -> int | None:
-        """As the file system says."""
+        """As the underlying file system does."""
         return self._fs.modified_ms(path)
 
 

@@ -1,4 +1,4 @@
-"""Which record codec a directory is in: what its own records say.
+"""Finds the record codec of a directory from its own records.
 
 The codec decides the bytes of every checkpoint, and equal ids have to be equal bytes on all
 replicas; so it is fixed when a directory is formatted. Nothing stores it a second time.

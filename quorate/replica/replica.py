@@ -40,7 +40,7 @@ from statemachine.codec import decode_record
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
-    """How one replica behaves; its stores and its host are given beside it."""
+    """The settings of one replica; its stores and its host are separate arguments."""
 
     quorum: QuorumConfig
     controller: ControllerConfig
@@ -49,9 +49,9 @@ class ReplicaConfig:
     """Servers to ask for the leader before a voter is known."""
     relays: RelayPlan = NO_RELAYS
     endpoints: tuple[Endpoint, ...] = ()
-    """Where this replica is reached."""
+    """The addresses of this replica."""
     supported: tuple[VersionRange, ...] = SUPPORTED_VERSIONS
-    """What this release can run with."""
+    """The feature versions that this release supports."""
 
 
 class Replica:
@@ -130,17 +130,17 @@ class Replica:
         self.turn()
 
     def deliver(self) -> None:
-        """Apply what was put off until messages had left (``on_delivery_due``)."""
+        """Apply what was deferred until messages had left (``on_delivery_due``)."""
         self.driver.deliver()
         self.turn()
 
     def on_local_event(self, event: LocalEvent) -> None:
-        """Tell the core a local event or an operator's request."""
+        """Pass a local event or an operator's request to the core."""
         self.driver.on_local_event(event)
         self.turn()
 
     def ask(self, request: OperatorRequest, on_settled: OnSettled) -> None:
-        """Make an operator's request of the core; answered once."""
+        """Pass an operator's request to the core; it is answered once."""
         self.driver.ask(request, on_settled)
         self.turn()
 
@@ -151,7 +151,7 @@ class Replica:
         self.turn()
 
     def turn(self) -> None:
-        """Append what gathered, consider a checkpoint, say when to come back."""
+        """Append what gathered, begin a due checkpoint, return the next deadline."""
         deadline_ms = self.controller.turn(self._host.clock)
         # What is committed may not be in this replica's own file yet, and the header of a
         # checkpoint holds the digest of that file; so the look waits for the next completion.

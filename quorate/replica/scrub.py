@@ -1,12 +1,12 @@
-"""One pass over a replica's own files: what is to be read, what was found, what follows of it.
+"""One scrub of a replica's own files: what to read, what was found, how to act on it.
 
-Every batch of the log below the flushed end and every checkpoint is read again and proven, as
-``quorate log verify`` does. What is found is acted on as at any other time:
+Every batch of the log below the flushed end and every checkpoint is read again and verified, as
+``quorate log verify`` does. Findings are handled as at any other time:
 
 * a damaged batch: it is reported to the core, which has the log verified at once; if that finds
   it too, this process run ends with a vote floor stored, and the next sets the segment aside and
   fetches it anew;
-* a damaged checkpoint: it is set aside, and a new one of the present image is written.
+* a damaged checkpoint: it is quarantined, and a new one of the present image is written.
 
 See: docs/operations/runbooks.md (Corruption-found); ``quorum.core.integrity.quarantine``.
 """
@@ -28,12 +28,12 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, DigestAt, SnapshotId
 from snapshot.reader import CheckpointReader
 
 WINDOW_BYTES: Final = 64 << 10
-"""Log bytes proven at once; each takes the interpreter for about a millisecond."""
+"""Log bytes verified at once; each piece takes the interpreter for about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubTarget:
-    """What a pass is to prove, as of its beginning."""
+    """What a pass verifies, as of its beginning."""
 
     directory: Path
     log_end: DigestAt
@@ -43,7 +43,7 @@ class ScrubTarget:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be. ``checkpoint`` is None for the log."""
+    """A damaged file. ``checkpoint`` is None for the log."""
 
     cause: str
     checkpoint: SnapshotId | None = None
@@ -53,7 +53,7 @@ class Finding:
 
 
 def target_of(replica: Replica) -> ScrubTarget:
-    """What there is to be proven now. On the driver's thread."""
+    """Return what is to be verified now. On the driver's thread."""
     stores = replica.stores
     end = replica.node.flushed_end_offset
     try:
@@ -69,7 +69,7 @@ def target_of(replica: Replica) -> ScrubTarget:
 
 
 def scrub(fs: FileSystem, target: ScrubTarget) -> list[Finding]:
-    """Read and prove all of it; files that are removed meanwhile are left out. On any thread."""
+    """Read and verify all of it; files that are removed meanwhile are left out. On any thread."""
     found = _scrub_log(fs, target)
     for snapshot_id, path in target.checkpoints.items():
         found += _scrub_checkpoint(fs, snapshot_id, path)
@@ -100,7 +100,7 @@ def _scrub_checkpoint(fs: FileSystem, snapshot_id: SnapshotId, path: Path) -> li
 
 
 def act_on(replica: Replica, finding: Finding) -> None:
-    """Do what follows of it. On the driver's thread.
+    """Act on a finding. On the driver's thread.
 
     Raises:
         StorageError: A damaged checkpoint could not be renamed.

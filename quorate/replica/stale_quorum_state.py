@@ -1,8 +1,8 @@
-"""An election state that is older than the log beside it: an old copy that was restored.
+"""Detects an election state that is older than the log beside it: a restored old copy.
 
 An epoch is stored before anything of it is written (``runtime``, invariant 5). So where the durable
 mark is of a later epoch, ``quorum-state`` is not the last one of this disk, and a vote may be
-forgotten. Nothing tells where it is older by a vote only.
+forgotten. A copy that is older by a vote only cannot be detected.
 
 See: ADR 7 and 20; docs/operations/recover.md (Election-state).
 """

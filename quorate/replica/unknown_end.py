@@ -1,13 +1,14 @@
-"""A directory that does not say how far its log reached, although records may be acknowledged.
+"""Stores a vote floor if the end of the log is unknown, although records may be acknowledged.
 
-Two things say it: the durable mark, kept twice, and the segments. Opening a log for the first time
-makes both, before the node can learn of any epoch. So a directory that remembers an epoch above 0
-and has no segment, or no intact mark of its own, has lost them. Its log may be whole, or may lack
-records that this replica has acknowledged; nothing tells which: a mark that is left beside no
-segment is up to a second old, and a segment that ends with a whole batch may have ended later.
+The durable mark, kept twice, and the segments show where the log ended. Opening a log for the first
+time makes both, before the node can learn of any epoch. So a directory that remembers an epoch
+above 0 and has no segment, or no intact mark of its own, has lost them. Its log may be whole, or
+may lack records that this replica has acknowledged, and this cannot be found out: a mark that is
+left beside no segment is up to a second old, and a segment that ends with a whole batch may have
+ended later.
 
-The vote floor is then the beginning of the next epoch, whatever the log holds. All that was
-acknowledged here is of no later epoch than the remembered one; whoever comes to lead a later one is
+The vote floor is then the beginning of the next epoch, whatever the log contains. All that was
+acknowledged here is of no later epoch than the remembered one; the leader of a later epoch is
 elected by a majority that this replica is not part of, and therefore has it. Sooner than by a
 record of a later epoch the floor is reached at the end of the leader's log
 (``quorum.core.replication.durability``).
@@ -32,7 +33,7 @@ from quorum.types import ElectionState, OffsetAndEpoch, Uuid
 def floor_for_unknown_end(
     fs: FileSystem, directory: Path, election: ElectionStore, owner: Uuid
 ) -> list[tuple[LogDamagedError, Loss]]:
-    """Store the vote floor of a log whose end is not known; empty where it is.
+    """Store the vote floor of a log whose end is unknown; return an empty result if it is known.
 
     Repeatable, and to be called before anything writes a durable mark. ``owner`` is the directory
     id of the disk.

@@ -1,4 +1,4 @@
-"""What opening the data directory found and did, as log lines and as metrics."""
+"""The findings and repairs of opening the data directory, as log lines and metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _log = logging.getLogger(__name__)
 
 
 def count_boot(observer: Observer, report: BootReport, seconds: float) -> None:
-    """Count every file that was set aside or written anew. ``seconds``: what the opening took."""
+    """Count every file that was quarantined or rewritten. ``seconds``: the duration of the
+    opening.
+    """
     if report.loaded_snapshot is not None:
         observer.snapshot_load_took(seconds)
     for _ in report.corrupt_snapshots:

@@ -10,7 +10,7 @@ from quorate.server.worker import Worker, is_done_in
 from quorum.runtime.shell import Shell
 
 READERS_S = 1.0
-"""So long a stop waits for threads that merely read; one that a hung disk holds is left behind."""
+"""Time that a stop waits for threads that only read; one that a hung disk blocks is left behind."""
 
 
 async def end_disk_work(
@@ -21,9 +21,9 @@ async def end_disk_work(
     *,
     limit_s: float,
 ) -> bool:
-    """Let everything that uses the node's disk end; whether all that writes has.
+    """End everything that uses the node's disk; return whether everything that writes has ended.
 
-    A checkpoint under way is given up, what was submitted to the writer is written; each is waited
+    A checkpoint under way is cancelled, what was submitted to the writer is written; each is waited
     for ``limit_s`` seconds at most. When this returns, the shell has the failure of
     whatever has ended, also if that was after its time; what has not ended and writes makes the
     answer False.

@@ -1,7 +1,8 @@
 """``Ending``: why a server process ends. It was asked to, it failed, or both.
 
-Being asked to stop does not make a failure harmless: a disk that fails while the node hands over
-is the same disk at the next start, and an operator looks at it only if the exit code says so.
+A requested stop does not make a failure harmless: a disk that fails while the node transfers
+leadership is the same disk at the next start, and an operator looks at it only if the exit code
+says so.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ class Ending:
         return Exit.DAMAGED if isinstance(self.failure, StorageError) else Exit.FAILED
 
     def ask(self) -> None:
-        """Somebody wants the process to stop; once is enough."""
+        """Request a stop of the process; once is enough."""
         if not self._asked.done():
             self._asked.set_result(None)
 
     def fail(self, reason: BaseException) -> None:
-        """Something happened after which the process must not go on."""
+        """End the process because of a failure; the first one counts."""
         if self._failed.done():
             return
         self._failed.set_result(reason)
@@ -73,5 +74,5 @@ class Ending:
 
 
 def trace_of(reason: BaseException) -> BaseException | None:
-    """What a log line should show the trace of: not of errors that were foreseen."""
+    """Return the exception whose trace the log line shows; none for expected errors."""
     return None if isinstance(reason, QuorateError) else reason

@@ -66,7 +66,7 @@ class Scrape:
 
     @cached_property
     def tree(self) -> TreeView:
-        """Whom this node fetches through, and who through it."""
+        """The relays that this node fetches through, and the observers that fetch through it."""
         return self.node.tree()
 
     @cached_property
@@ -76,7 +76,7 @@ class Scrape:
 
     @cached_property
     def checkpoints(self) -> SnapshotFigures:
-        """The checkpoints kept, in numbers."""
+        """Count and size of the checkpoints kept."""
         known = self.node.snapshots
         size = self.replica.stores.snapshots.size(known[-1]) if known else 0
         return snapshot_figures(known, size, self.node.high_watermark)
@@ -213,8 +213,9 @@ RAFT_GAUGES = (
     _gauge("raft_hellos_refused",
            "Streams refused since the start: another cluster, node, configuration or version.",
            lambda s: s.transport.hellos_refused),
-    _gauge("raft_turned_away", "Streams of this node that its peers have refused since the start.",
-           lambda s: s.transport.turned_away),
+    _gauge("raft_streams_refused_by_peers",
+           "Streams of this node that its peers have refused since the start.",
+           lambda s: s.transport.refused_by_peers),
     _gauge("raft_clones_refused",
            "Streams refused since the start: a second live process with a replica's key.",
            lambda s: s.transport.clones_refused),
@@ -224,6 +225,11 @@ RAFT_GAUGES = (
     _gauge("raft_frames_dropped",
            "Frames to peers dropped since the start: too large, or behind others that did not "
            "leave.", lambda s: s.transport.outbox_dropped),
+    _gauge("raft_tcp_connects", "Peer streams of this node over TCP since the start.",
+           lambda s: s.transport.tcp_connects),
+    _gauge("raft_tcp_fallbacks",
+           "Times since the start that a peer's TCP port could not be used, so that gRPC was.",
+           lambda s: s.transport.tcp_fallbacks),
     _gauge("raft_relay_hops", "Relays between this replica and the leader.",
            lambda s: len(s.tree.path)),
     _gauge("raft_relay_downstream", "Observers that fetch from this relay.",
@@ -243,7 +249,8 @@ RAFT_GAUGES = (
     _gauge("raft_digests_compared",
            "Fetches whose log digest this leader looked at, by result: equal, different, "
            "too_early, unknown.", _digests_compared, "result"),
-    _gauge("raft_history_disputed", "1 while this log's history is in question, or found wrong.",
+    _gauge("raft_divergence_unresolved",
+           "1 while this log differs from another replica's, or was found wrong.",
            lambda s: s.node.chain.resolution is not None or bool(s.node.chain.quarantined_log)),
     _gauge("raft_replica_lag_records", "Leader's log end minus what the replica has fetched.",
            _lag_records, "replica", "role", kafka="Lag of describe --replication"),

@@ -1,4 +1,4 @@
-"""Whether a server should be restarted, and whether clients should come to it, with reasons."""
+"""Liveness and readiness of a server, with reasons."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class HealthChecks:
         self._config = config
 
     def live_checks(self) -> tuple[Check, ...]:
-        """Should this process be restarted? Never about peers."""
+        """Return whether this process should be restarted; independent of peers."""
         return (Check("event_loop", lambda: None),)
 
     def ready_checks(self, is_draining: Callable[[], bool]) -> tuple[Check, ...]:
-        """Should clients be sent here?"""
+        """Return whether clients should use this node."""
         return (
             Check("not_draining", lambda: "the node is shutting down" if is_draining() else None),
             Check("leader_known", self._leader_known),
@@ -50,7 +50,7 @@ class HealthChecks:
             return f"no leader is known in epoch {node.epoch} ({node.role_name.lower()}){waits}"
         if node.role_name == "Resigned":
             return f"led epoch {node.epoch} and resigned; no new leader is known yet"
-        if node.leader_id == node.me.id and not (node.can_write or node.is_handing_over):
+        if node.leader_id == node.me.id and not (node.can_write or node.is_transferring):
             return f"leads epoch {node.epoch} but has not committed a record of it yet"
         if node.awaits_leader:
             return f"leader {node.leader_id} of epoch {node.epoch} does not answer fetches"

@@ -1,4 +1,5 @@
-"""``ServerHost``: what a server process gives its replica, and what peers hand to it.
+"""``ServerHost``: the environment that a server process gives its replica, and the messages of
+peers.
 
 The shell's loop, timer and writer thread; log lines and metrics for what the replica reports.
 """

@@ -1,15 +1,15 @@
-"""Moves what a process has loaded into huge pages, so that it is found again quickly.
+"""Moves the memory that a process has loaded into huge pages, to save address translation.
 
-A node sleeps between any two messages, and whoever runs meanwhile takes the processor's address
-caches. Afterwards nearly every object lies in a page whose address has to be looked up anew, on a
-virtual machine through two page tables. In pages of 2 MiB there are few addresses to look up.
+A node sleeps between two messages, and other processes replace its entries in the processor's
+address cache. Afterwards the address of nearly every page must be translated again, on a virtual
+machine through two page tables. With pages of 2 MiB there are few addresses to translate.
 
 Linux 6.1 and later do this when asked (``MADV_COLLAPSE``), whatever the system's setting for
 transparent huge pages. Elsewhere nothing happens. Only memory that is nearly all in use already is
 moved, so a process hardly grows by it.
 
-It holds the process up, for up to some tenths of a second on a busy machine: to be called before a
-node has anything to answer.
+It blocks the process for up to some tenths of a second on a busy machine. Call it before the node
+serves requests.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 BYTES_MAX: Final = 64 << 20
-"""Asked for at most."""
+"""Most that is requested."""
 _REFUSALS_MAX: Final = 3
-"""Who has no room for so many has none: each time the kernel looks for it costs more."""
+"""Give up after this many refusals: each further search of the kernel costs more."""
 _MADV_COLLAPSE: Final = 25
 _SIZE_PATH: Final = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 _SMAPS_PATH: Final = Path("/proc/self/smaps")
@@ -29,7 +29,7 @@ _DENSE: Final = 7 / 8
 """Share of a mapping that must be in memory. Stacks of threads are nearly empty, and stay so."""
 
 Collapse: TypeAlias = Callable[[int, int], bool]
-"""Told address and bytes of one huge page; whether the kernel has made it one."""
+"""Called with address and bytes of one huge page; returns whether the kernel made it one."""
 
 
 def move_to_huge_pages(bytes_max: int = BYTES_MAX) -> int:

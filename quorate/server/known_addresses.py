@@ -1,4 +1,4 @@
-"""Which addresses a node begins with: its own, and those it asks before it knows a voter."""
+"""The addresses of a node's configuration: its own, and those to ask before it knows a voter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from quorum.types import Endpoint, NodeId
 CLIENT_LISTENER: Final = "CLIENT"
 _FIRST_BOOTSTRAP_ID: Final = -2
 _FIRST_RELAY_ID: Final = -500
-"""Between the bootstrap servers and the senders that the transport makes up (below -1000)."""
+"""Between the ids of bootstrap servers and the ids that the transport gives anonymous senders
+(below -1000)."""
 
 
 def own_endpoints(config: ServerConfig) -> tuple[Endpoint, ...]:
@@ -24,12 +25,12 @@ def own_endpoints(config: ServerConfig) -> tuple[Endpoint, ...]:
 
 
 def bootstrap_peers(config: ServerConfig) -> dict[NodeId, str]:
-    """The bootstrap servers but this node, under made-up ids."""
+    """Return the bootstrap servers except this node, under placeholder ids."""
     return _numbered(config, config.bootstrap.servers, _FIRST_BOOTSTRAP_ID)
 
 
 def relay_peers(config: ServerConfig) -> dict[NodeId, str]:
-    """The relays to fetch from but this node, under made-up ids."""
+    """Return the relays to fetch from except this node, under placeholder ids."""
     return _numbered(config, config.relay.fetch_from, _FIRST_RELAY_ID)
 
 

@@ -1,8 +1,9 @@
-"""The gRPC servers of a node: one port for peers and clients, or one each."""
+"""What a node listens with: a gRPC port for peers and clients, or one each, and a TCP port."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import grpc
 from grpc import aio
@@ -11,11 +12,14 @@ from quorate.client.limits import REQUEST_BYTES_MAX
 from quorate.services.registration import SERVER_OPTIONS as CLIENT_SERVER_OPTIONS
 from quorate.services.registration import ClientServices
 from quorum.errors import ListenError
+from quorum.fair_share import FairShare
 from quorum.transport.limits import BOUNDED_SERVER_OPTIONS
 from quorum.transport.limits import REQUEST_BYTES_MAX as PEER_REQUEST_BYTES_MAX
 from quorum.transport.limits import SERVER_OPTIONS as PEER_SERVER_OPTIONS
-from quorum.transport.running_calls import RunningCalls
+from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
+from quorum.transport.served_methods import ServedMethods, Wrapper
 from quorum.transport.server import RaftService
+from quorum.transport.tcp_server import Exchange, TcpServer
 
 _STOP_GRACE_S = 0.2
 
@@ -36,7 +40,8 @@ class Listeners:
         peer_address: str,
         credentials: grpc.ServerCredentials | None,
         client_message_bytes_max: int = REQUEST_BYTES_MAX,
-        interceptors: Sequence[aio.ServerInterceptor] = (),
+        wrappers: Sequence[Wrapper] = (),
+        with_reflection: bool = True,
     ) -> None:
         """Bind the addresses.
 
@@ -45,8 +50,8 @@ class Listeners:
         """
         self._services = services
         self._raft = raft
-        self._running = RunningCalls()
-        interceptors = (self._running, *interceptors)
+        self._wrappers = wrappers
+        self._tcp: TcpServer | None = None
         is_shared = peer_address == client_address
         options = dict((*CLIENT_SERVER_OPTIONS, *BOUNDED_SERVER_OPTIONS))
         if is_shared:
@@ -54,29 +59,59 @@ class Listeners:
         options["grpc.max_receive_message_length"] = max(
             client_message_bytes_max, PEER_REQUEST_BYTES_MAX if is_shared else 0
         )
-        server = aio.server(options=tuple(options.items()), interceptors=interceptors)
-        services.register(server)
-        self._servers = [server]
-        if is_shared:
-            server.add_generic_rpc_handlers((raft.handlers(),))
-        else:
-            peers = aio.server(options=PEER_SERVER_OPTIONS, interceptors=interceptors)
-            peers.add_generic_rpc_handlers((raft.handlers(),))
-            self._servers.append(peers)
-            _bind(peers, peer_address, credentials)
-        _bind(server, client_address, credentials)
+        methods = ServedMethods(*wrappers)
+        services.register(methods, with_reflection=with_reflection)
+        self._servers = [(_server(methods, tuple(options.items())), methods)]
+        if not is_shared:
+            methods = ServedMethods(*wrappers)
+            self._servers.append((_server(methods, PEER_SERVER_OPTIONS), methods))
+            _bind(self._servers[1][0], peer_address, credentials)
+        methods.add_generic_rpc_handlers((raft.handlers(),))
+        _bind(self._servers[0][0], client_address, credentials)
+
+    def add_tcp(self, address: str, link: Link) -> None:
+        """Bind a port for TCP streams as well; call it before ``start``.
+
+        Raises:
+            ListenError: The address cannot be listened on.
+        """
+        exchange: Exchange = self._raft.exchange
+        for wrapper in reversed(self._wrappers):
+            method = f"/{SERVICE_NAME}/{EXCHANGE_METHOD}"
+            exchange = wrapper.wrap(method, exchange, "stream_stream")
+        try:
+            self._tcp = TcpServer(exchange, address, link)
+        except OSError as error:
+            raise ListenError(
+                f"cannot listen on {address}: {error.strerror or error}; "
+                "is another process using the port?"
+            ) from error
+
+    def quotas(self) -> tuple[FairShare, ...]:
+        """Return the quotas of callers, for metrics."""
+        return () if self._tcp is None else (self._tcp.handshakes,)
 
     async def start(self) -> None:
         """Accept calls."""
-        for server in self._servers:
+        for server, _ in self._servers:
             await server.start()
+        if self._tcp is not None:
+            await self._tcp.start()
         await self._services.start()
 
     async def stop(self) -> None:
-        """Say goodbye to peers, then end everything within a moment."""
+        """End the peers' streams cleanly, then stop the servers within a moment."""
         await self._raft.send_goodbye()
-        for server in self._servers:
-            await self._running.stop(server, _STOP_GRACE_S)
+        if self._tcp is not None:
+            await self._tcp.stop()
+        for server, methods in self._servers:
+            await methods.stop(server, _STOP_GRACE_S)
+
+
+def _server(methods: ServedMethods, options: Sequence[tuple[str, Any]]) -> aio.Server:
+    server = aio.server(options=options)
+    server.add_generic_rpc_handlers((methods,))
+    return server
 
 
 def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> None:

@@ -1,6 +1,6 @@
 """How busy the event loop is: processor time of its thread against the time that has passed.
 
-Waiting for something to happen costs a thread no processor time, whatever loop it runs.
+A thread uses no processor time while it waits, whatever event loop it runs.
 """
 
 from __future__ import annotations

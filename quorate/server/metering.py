@@ -1,4 +1,4 @@
-"""Times and counts what passes between the driver and the controller, and what clients ask.
+"""Times and counts the calls between driver and controller, and the requests of clients.
 
 Thin wrappers, so that neither the driver nor the controller knows about metrics. Commands are
 counted in a plain dictionary and handed to the observer now and then: a counter update for

@@ -24,6 +24,7 @@ from quorate.config.addresses import parse_address, parse_voter
 from quorate.config.server_config import ServerConfig
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica, ReplicaConfig
+from quorate.server.access_policy import access_policy
 from quorate.server.boot_report import count_boot
 from quorate.server.disk_work import end_disk_work
 from quorate.server.gauges import GAUGES, Scrape
@@ -36,6 +37,7 @@ from quorate.server.metering import CommandMeter
 from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
+from quorate.services.access_gate import AccessGate
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
 from quorum.core.contract.local_events import ShutDown
@@ -84,6 +86,7 @@ class ServerNode:
         self._registry = CollectorRegistry()
         self._observer = Observer(Families(self._registry))
         self._meter = CommandMeter(self._observer)
+        self._names = names_by(config.tls.node_name, config.tls.observer_name)
         self._tls = self._load_tls()
         began = time.perf_counter()
         stores = self._open_stores(fs)
@@ -103,13 +106,13 @@ class ServerNode:
         self._bootstrap = bootstrap_peers(config)
         self._relays = relay_peers(config)
         self._supervisor = Supervisor()
-        link = self._link(stores)
-        self.host.network = self._network = PeerNetwork(link)
+        self._link = self._make_link(stores)
+        self.host.network = self._network = PeerNetwork(self._link)
         self.host.replica = self.replica = Replica(stores, self.host, self._replica_config(stores))
         self.host.attach(self.replica)
         self._scrubber = Scrubber(self.replica, self.host, config.scrub)
         self._health = HealthChecks(self.replica, config)
-        self._metrics = self._metrics_server(link.counters)
+        self._metrics = self._metrics_server(self._link.counters)
         self._serve_clients()
 
     def _open_stores(self, fs: FileSystem) -> Stores:
@@ -126,18 +129,19 @@ class ServerNode:
             uses_native_codec=config.cluster.record_codec == "native",
         )
 
-    def _link(self, stores: Stores) -> Link:
+    def _make_link(self, stores: Stores) -> Link:
         return Link(
             Hello(
                 stores.identity.cluster_id,
                 stores.key,
                 self._config.cluster.digest(),
                 process_id=secrets.token_bytes(16),
+                tcp_port=self._config.listeners.tcp_port,
             ),
             self.host,
             self._config.quorum.request_timeout_ms / 1000,
-            self._tls.channel_credentials if self._tls else None,
-            names_by(self._config.tls.node_name),
+            self._tls,
+            self._names,
             snapshot_response_bytes_max=self._config.quorum.snapshot_response_bytes_max,
             supervisor=self._supervisor,
         )
@@ -155,15 +159,17 @@ class ServerNode:
         )
 
     def _serve_clients(self) -> None:
+        node = ReplicaNode(
+            self.replica,
+            clock=self._clock,
+            client_address=self.client_address,
+            guard=self.host.guard,
+            meter=self._meter,
+            check_quorum_ms=self._config.quorum.check_quorum_ms,
+        )
+        policy = access_policy(self._config.security, self._names, self._observer.access_denied)
         self._services = ClientServices(
-            ReplicaNode(
-                self.replica,
-                clock=self._clock,
-                client_address=self.client_address,
-                guard=self.host.guard,
-                meter=self._meter,
-                check_quorum_ms=self._config.quorum.check_quorum_ms,
-            ),
+            node,
             limits=ServiceLimits(
                 self._config.limits.streams_max,
                 self._config.limits.watches_max,
@@ -174,6 +180,7 @@ class ServerNode:
                 self._config.cluster.producer_window,
             ),
             other_service_names=(SERVICE_NAME,),
+            policy=policy,
         )
         listeners = self._config.listeners
         self._listeners = Listeners(
@@ -183,10 +190,17 @@ class ServerNode:
             peer_address=listeners.peer_address,
             credentials=self._tls.server_credentials() if self._tls else None,
             client_message_bytes_max=self._config.limits.client_message_bytes_max,
-            interceptors=(RpcCounter(self._observer),),
+            wrappers=(
+                RpcCounter(self._observer),
+                *([] if policy is None else [AccessGate(node, policy)]),
+            ),
+            with_reflection=self._config.security.reflection,
         )
 
-    # ------------------------------------------------------------------ life
+        if listeners.peer_tcp:
+            self._listeners.add_tcp(listeners.peer_tcp, self._link)
+
+    # ------------------------------------------------------------------ start and stop
 
     async def start(self) -> None:
         """Let the replica take its first role, then listen: no request is answered before.
@@ -214,7 +228,7 @@ class ServerNode:
             ) from error
 
     async def transfer_leadership(self) -> None:
-        """Not ready any more, leadership given up; bounded in time, may be cancelled."""
+        """Become unready and transfer leadership; bounded in time, may be cancelled."""
         self._is_draining = True
         await self._services.drain()
         deadline = self._loop.time() + self._config.limits.shutdown_ms_max / 1000
@@ -292,7 +306,7 @@ class ServerNode:
                 transport,
                 self._supervisor,
                 self._scrubber,
-                (*self._network.quotas, *self._services.quotas()),
+                (*self._network.quotas, *self._listeners.quotas(), *self._services.quotas()),
                 self._config.quorum.held_fetches_max,
                 busy_ratio,
             ),
@@ -309,7 +323,6 @@ class ServerNode:
         tls = self._config.tls
         if not tls.is_enabled:
             return None
-        names = names_by(tls.node_name)
-        own_name = names.of(self._config.node.id) if names else ""
-        files = TlsFiles(tls.cert_file, tls.key_file, tls.ca_file, own_name)
+        own_names = self._names.all_of(self._config.node.id) if self._names else ()
+        files = TlsFiles(tls.cert_file, tls.key_file, tls.ca_file, own_names)
         return TlsIdentity(files, require_client_certificate=tls.require_client_cert)

@@ -1,4 +1,4 @@
-"""What a server process does: open, listen, run until a stop is requested, hand over, close.
+"""A server process: open, listen, run until a stop is requested, transfer leadership, close.
 
 Wiring only; every decision is made elsewhere. Exit codes are those of the command line: 0 for
 a clean stop, 1 for a failure, 8 when the disk cannot be trusted: at the start, later, or while
@@ -17,8 +17,11 @@ import signal
 import sys
 from collections.abc import Callable
 
+from prometheus_client import disable_created_metrics
+
 from quorate.cli.exits import Exit, hint_for
 from quorate.config.load import LoadedConfig
+from quorate.config.security import INSECURE
 from quorate.config.server_config import ServerConfig
 from quorate.logs import configure_logging
 from quorate.server.boot_report import log_boot
@@ -69,6 +72,8 @@ def _run_loop(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
 
 
 async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
+    # The start of every series as a series of its own; the process has one start.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     ending = Ending()
     rng = random.Random(secrets.randbits(64))
     # A stop signal that comes while the directory is opened raises ``EarlyStop``.
@@ -80,11 +85,13 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
         raise
     except StorageError as error:
         ending.fail(error)
-        return _told(ending)
+        return _report_end(ending)
     loop = asyncio.get_running_loop()
     StopSignals(ending)
     loop.add_signal_handler(signal.SIGHUP, reload)
     log_boot(node.boot_report)
+    if config.security.mode == INSECURE and config.security.unsafe_insecure_listeners:
+        _log.warning("event=listening_without_security mode=%s", config.security.mode)
     if config.node.huge_pages:
         _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
     try:
@@ -95,11 +102,12 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
         _log.error("event=stop_failed error=%s", error, exc_info=trace_of(error))
     if ending.failure is None:
         _log.info("event=stopped node_id=%d", node.node_id)
-    return _told(ending)
+    return _report_end(ending)
 
 
 async def live(node: ServerNode, ending: Ending) -> None:
-    """Start, serve until there is a reason to end, hand over unless it is a failure, stop.
+    """Start, serve until there is a reason to end, transfer leadership unless it is a failure,
+    stop.
 
     The reason may come before the start is over: the start is finished then, not broken off.
     """
@@ -115,8 +123,8 @@ async def live(node: ServerNode, ending: Ending) -> None:
         await node.stop()
 
 
-def _told(ending: Ending) -> Exit:
-    """Say what ended the node, or kept it from opening its disk; the exit code."""
+def _report_end(ending: Ending) -> Exit:
+    """Report what ended the node, or prevented its start; return the exit code."""
     reason = ending.failure
     if reason is not None:
         hint = (

@@ -10,8 +10,8 @@ from quorate.logs import set_level
 from quorum.errors import ConfigError
 
 RELOADED = "logging.level"
-"""The one setting that takes effect. Certificate files need no signal: they are read anew when
-they change."""
+"""The one setting that takes effect. Certificate files need no signal: they are read again
+when they change."""
 
 _log = logging.getLogger(__name__)
 

@@ -78,7 +78,7 @@ class Scrubber:
             self._thread.start()
 
     def stop(self) -> None:
-        """End at the next piece; waits for nothing. ``ended`` tells when."""
+        """End at the next piece; returns at once. ``ended`` is done when the thread has ended."""
         self._files.stop()
 
     def _run(self) -> None:
@@ -86,7 +86,7 @@ class Scrubber:
             self._pass_after_pass()
         except PacedStop:
             self.ended.set_result(None)
-        except BaseException as error:  # noqa: BLE001 - a thread must not die unheard
+        except BaseException as error:  # noqa: BLE001 - a failure of the thread must be reported
             self._host.to_driver(partial(self._host.on_failure, error))
             self.ended.set_exception(error)
 
@@ -122,7 +122,7 @@ class Scrubber:
         return len(findings)
 
     def _on_driver(self, call: Callable[[], Answer]) -> Answer:
-        """Have a call made on the driver's thread and wait for what it says. What it raises ends
+        """Make a call on the driver's thread and return its result. What it raises ends
         the node, there as here.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A running replica as its clients may use it: ``quorate.services.ports.ServedNode``.
+"""A running replica for the services: implements ``quorate.services.ports.ServedNode``.
 
 Commands submitted within one round of the event loop become one group: the first of them
 schedules the replica's next turn.
@@ -14,6 +14,7 @@ from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.features import SUPPORTED_FEATURES
 from quorate.replica.log_facts import LogFacts
 from quorate.server.metering import CommandMeter
+from quorate.server.read_gathering import ReadGathering
 from quorate.services.ports import (
     Cancel,
     Leadership,
@@ -36,14 +37,17 @@ if TYPE_CHECKING:
 class ImageAge:
     """How old the published image is. Owned by the event loop.
 
-    Invariant: the image held everything acknowledged before ``_as_of_ms``; it never falls.
+    Invariant: the image contains everything acknowledged before ``_as_of_ms``, which never
+    decreases.
     """
 
     def __init__(self) -> None:
         self._as_of_ms = -1
 
     def note(self, known: Freshness, applied_end: int) -> None:
-        """The log is current as ``known`` says, and the image holds it up to ``applied_end``."""
+        """Note how current the log is (``known``) and how much of it is in the image
+        (``applied_end``).
+        """
         if applied_end >= known.end_offset and known.as_of_ms > self._as_of_ms:
             self._as_of_ms = known.as_of_ms
 
@@ -58,7 +62,8 @@ class ReplicaNode(LogFacts):
     Args:
         client_address: Where clients reach this node.
         guard: Runs a call so that what escapes ends the process.
-        check_quorum_ms: How long this node, as leader, bears the silence of a majority.
+        check_quorum_ms: Time without Fetches of a majority after which this node, as leader,
+        resigns.
     """
 
     def __init__(
@@ -82,8 +87,9 @@ class ReplicaNode(LogFacts):
         self._age = ImageAge()
         self._controller.subscribe(self._note_age)
         self._due_turn: asyncio.Handle | None = None
+        self._reads = ReadGathering(self._loop, self._confirm_read)
 
-    # ------------------------------------------------------------------ what is so now
+    # ------------------------------------------------------------------ present state
 
     @property
     def node_id(self) -> NodeId:
@@ -126,8 +132,12 @@ class ReplicaNode(LogFacts):
 
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
         """Find a linearizable read position, from the leader if this node is not it."""
-        self._controller.confirm_read(self._meter.timed(on_outcome))
-        self._schedule_turn()
+        timed = self._meter.timed(on_outcome)
+        if self._node.is_leader:
+            self._reads.add(timed)
+        else:
+            # One request to the leader is for all reads that come while the last one is under way.
+            self._confirm_read(timed)
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
         """Call back once the image contains everything below ``offset``; at once if it does."""
@@ -183,7 +193,7 @@ class ReplicaNode(LogFacts):
     # ------------------------------------------------------------------ inside
 
     async def _ask(self, request: OperatorRequest) -> Outcome:
-        """Make a request of the core and wait for the one answer it gives."""
+        """Pass a request to the core and wait for its one answer."""
         answered: asyncio.Future[Outcome] = self._loop.create_future()
 
         def settled(outcome: RequestSettled) -> None:
@@ -193,6 +203,10 @@ class ReplicaNode(LogFacts):
 
         self._guard(lambda: self._replica.ask(request, settled))
         return await answered
+
+    def _confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
+        self._controller.confirm_read(on_outcome)
+        self._schedule_turn()
 
     def _schedule_turn(self) -> None:
         if self._due_turn is None:

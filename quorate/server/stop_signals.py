@@ -1,4 +1,5 @@
-"""The stop signals of a running server: the first asks, the second ends the process there and then.
+"""The stop signals of a running server: the first requests a stop, the second ends the process at
+once.
 
 Ends it for certain: the second is not left to the event loop, which a hung disk may hold, and no
 orderly stop is begun or finished. What is on the disk is what a crash at that moment leaves.
@@ -31,9 +32,9 @@ class StopSignals:
         self._is_asked = False
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, self._heard)
+            loop.add_signal_handler(number, self._on_signal)
 
-    def _heard(self) -> None:
+    def _on_signal(self) -> None:
         # Two that come in one turn of the loop both get here.
         if self._is_asked:
             self._leave_now()

@@ -1,4 +1,4 @@
-"""``Worker``: one thread for work beside everything else, which keeps no process from ending.
+"""``Worker``: one background thread that does not keep its process from ending.
 
 The executors of the standard library join their threads at the interpreter's end, for as long as
 a hung disk holds them.
@@ -18,7 +18,7 @@ _Job: TypeAlias = tuple[Future[Any], Callable[[], Any]]
 
 
 class Worker(Executor):
-    """Runs one job after the other on a daemon thread, which the first job starts.
+    """Runs one job after the other on a daemon thread that the first job starts.
 
     After ``shutdown`` a job that is submitted is cancelled as one that still waits is, instead of
     raising: the submitter checks its future anyway.
@@ -69,12 +69,12 @@ class Worker(Executor):
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             _carry_out(*job)
-            # Until the next job comes, nothing of this one is kept alive.
+            # Drop all references to this job before the wait for the next one.
             del job
 
 
 async def is_done_in(limit_s: float, future: Future[Any]) -> bool:
-    """Wait for a job, whatever comes of it; whether it is done within ``limit_s`` seconds.
+    """Wait for a job, successful or not; return whether it is done within ``limit_s`` seconds.
 
     The loop turns meanwhile. What callbacks added before have handed to it is called before.
     """

@@ -8,22 +8,29 @@ from typing import Any
 
 import grpc
 
+from quorate.services.access import AccessPolicy
 from quorate.services.calls import CallPolicy, Context, unary
+from quorate.services.commands import COMMANDS
 from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
 from quorate.services.image_digests import ImageDigests
 from quorate.services.operations import QuorumOperations, endpoints_to_pb
 from quorate.services.ports import QuorumStatus, ServedNode
 from quorate.services.reads import Reads
+from quorate.services.results import fill
 from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.errors import ErrorCode
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC, Uuid
 from quorum.v1 import admin_pb2
 from quorum.v1.commands_pb2 import SourcePosition
+from statemachine.command_access import on_topic
+from statemachine.commands import AclFilter
 from statemachine.dump import count_records
 from statemachine.image import MetadataImage
 from statemachine.import_state import ImportState
+from statemachine.prepare.acls import entry_fields, selected
+from statemachine.sections.acl_index import AclOperation
 
 _NAME_SHOWN_MAX = 249
 """Characters of an unknown topic's name shown in a message: the maximum of a topic name."""
@@ -33,9 +40,11 @@ SERVICE_NAME: str = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].full_n
 class AdminService:
     """Serves operators and tools. Used on the event loop only."""
 
-    def __init__(self, node: ServedNode, reads: Reads) -> None:
+    def __init__(self, node: ServedNode, reads: Reads, policy: AccessPolicy | None = None) -> None:
+        """``policy``: what callers may do; None: everything."""
         self._node = node
         self._reads = reads
+        self._policy = policy
         self._digests = ImageDigests(lambda: (node.image, reads.position(node.image)))
 
     def handlers(self, policy: CallPolicy) -> grpc.GenericRpcHandler[Any, Any]:
@@ -45,6 +54,7 @@ class AdminService:
             "DescribeCluster": (self._describe_cluster, wire.DescribeClusterRequest),
             "DescribeQuorum": (self._describe_quorum, wire.DescribeQuorumRequest),
             "DescribeFeatures": (self._describe_features, wire.DescribeFeaturesRequest),
+            "DescribeAcls": (self._describe_acls, wire.DescribeAclsRequest),
             "DescribeImage": (self._describe_image, wire.DescribeImageRequest),
             "DeleteRecords": (self._delete_records, wire.DeleteRecordsRequest),
         }
@@ -126,6 +136,22 @@ class AdminService:
             features=features(image, self._node.supported_features),
         )
 
+    async def _describe_acls(
+        self, request: admin_pb2.DescribeAclsRequest, context: Context
+    ) -> admin_pb2.DescribeAclsResponse:
+        wanted = AclFilter()
+        if request.HasField("filter"):
+            wanted = COMMANDS[AclFilter].from_pb(request.filter)
+        image = await self._reads.image(request.read, context)
+        acls = image.security.acls
+        found = selected((acls[acl_id] for acl_id in sorted(acls)), wanted)
+        response = admin_pb2.DescribeAclsResponse(
+            position=self._reads.position(image), is_enforced=self._policy is not None
+        )
+        for record in found:
+            fill(response.entries.add(), entry_fields(record))
+        return response
+
     async def _describe_image(
         self, request: admin_pb2.DescribeImageRequest, context: Context
     ) -> admin_pb2.DescribeImageResponse:
@@ -140,9 +166,12 @@ class AdminService:
         )
 
     async def _delete_records(
-        self, request: admin_pb2.DeleteRecordsRequest, _context: Context
+        self, request: admin_pb2.DeleteRecordsRequest, context: Context
     ) -> admin_pb2.DeleteRecordsResponse:
         topic = request.topic or METADATA_TOPIC
+        if self._policy is not None:
+            access = self._policy.access_of(context)
+            access.require(self._node.image, on_topic(topic, AclOperation.DELETE))
         if not _exists(self._node.image, topic, request.partition):
             raise RequestRefusedError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -7,8 +7,6 @@ evaluation, so overload costs refusals and not memory. One caller cannot take al
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from quorate.client.limits import PRODUCER_WINDOW
@@ -70,15 +68,25 @@ class Gate:
         """Return a place that ``enter`` took."""
         self.places.release(caller)
 
-    @contextmanager
-    def passing(self, caller: str = "") -> Iterator[None]:
-        """Hold a place for one call of ``caller``.
+    def passing(self, caller: str = "") -> Passing:
+        """Hold a place for one call of ``caller``, in a ``with`` statement.
 
-        Raises:
-            RequestRefusedError: RESOURCE_EXHAUSTED; see ``enter``.
+        Entering it raises what ``enter`` raises.
         """
-        self.enter(caller)
-        try:
-            yield
-        finally:
-            self.leave(caller)
+        return Passing(self, caller)
+
+
+class Passing:
+    """A place of a gate. Not a generator, which takes three times as long, in every call."""
+
+    __slots__ = ("_caller", "_gate")
+
+    def __init__(self, gate: Gate, caller: str) -> None:
+        self._gate = gate
+        self._caller = caller
+
+    def __enter__(self) -> None:
+        self._gate.enter(self._caller)
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.leave(self._caller)

@@ -31,7 +31,10 @@ class Refusals:
     """Codes of one topic, resource or partition in a successful answer."""
 
 
-_STREAM: Codes = frozenset(
+_TOPIC_DENIED: Codes = frozenset({Code.TOPIC_AUTHORIZATION_FAILED})
+_DENIED: Codes = frozenset({Code.CLUSTER_AUTHORIZATION_FAILED})
+"""No role of the caller may call the method, or ACLs do not allow it on the cluster."""
+_STREAM: Codes = _DENIED | frozenset(
     {
         Code.INVALID_REQUEST,
         Code.MESSAGE_TOO_LARGE,
@@ -58,6 +61,11 @@ COMMAND_CODES: Codes = frozenset(
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         Code.DUPLICATE_SEQUENCE_NUMBER,
         Code.PRODUCER_WINDOW_EXCEEDED,
+        # By who asks (ACLs).
+        Code.CLUSTER_AUTHORIZATION_FAILED,
+        Code.TOPIC_AUTHORIZATION_FAILED,
+        Code.GROUP_AUTHORIZATION_FAILED,
+        Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         # By what it asks for.
         Code.INVALID_REQUEST,
         Code.POLICY_VIOLATION,
@@ -113,24 +121,38 @@ ANSWERS: Mapping[str, Refusals] = {
     "WriteStream": Refusals(
         _STREAM | {Code.NOT_CONTROLLER}, COMMAND_CODES | {Code.QUEUE_FULL}, _RESULT_CODES
     ),
-    "FetchLog": Refusals(_CALL | _EPOCH | _POSITION | _DISK),
+    "FetchLog": Refusals(_CALL | _EPOCH | _POSITION | _DISK | _TOPIC_DENIED),
     "ListOffsets": Refusals(
-        _CALL | _EPOCH | _DISK | {Code.NOT_LEADER_OR_FOLLOWER, Code.OFFSET_NOT_AVAILABLE}
+        _CALL
+        | _EPOCH
+        | _DISK
+        | _TOPIC_DENIED
+        | {Code.NOT_LEADER_OR_FOLLOWER, Code.OFFSET_NOT_AVAILABLE}
     ),
-    "OffsetForLeaderEpoch": Refusals(_CALL | _EPOCH | {Code.NOT_LEADER_OR_FOLLOWER}),
-    "Watch": Refusals(_STREAM | _POSITION | _DISK),
+    "OffsetForLeaderEpoch": Refusals(
+        _CALL | _EPOCH | _TOPIC_DENIED | {Code.NOT_LEADER_OR_FOLLOWER}
+    ),
+    "Watch": Refusals(_STREAM | _POSITION | _DISK | _TOPIC_DENIED),
     "ListTopics": Refusals(_READ),
     "DescribeTopics": Refusals(
         _READ,
-        parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID}),
+        parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID}) | _TOPIC_DENIED,
     ),
-    "DescribeConfigs": Refusals(_READ, parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION})),
-    "ReadStream": Refusals(_STREAM, _READ - {Code.BROKER_NOT_AVAILABLE}),
+    "DescribeConfigs": Refusals(
+        _READ,
+        parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.GROUP_AUTHORIZATION_FAILED})
+        | _TOPIC_DENIED
+        | _DENIED,
+    ),
+    "ReadStream": Refusals(_STREAM, _READ - _DENIED - {Code.BROKER_NOT_AVAILABLE}),
     "DescribeCluster": Refusals(_READ),
     "DescribeQuorum": Refusals(_CALL),
     "DescribeFeatures": Refusals(_READ),
+    "DescribeAcls": Refusals(_READ),
     "DescribeImage": Refusals(_READ),
-    "DeleteRecords": Refusals(_CALL | {Code.POLICY_VIOLATION, Code.UNKNOWN_TOPIC_OR_PARTITION}),
+    "DeleteRecords": Refusals(
+        _CALL | _TOPIC_DENIED | {Code.POLICY_VIOLATION, Code.UNKNOWN_TOPIC_OR_PARTITION}
+    ),
     "TransferLeadership": Refusals(
         _CHANGE | _EPOCH | TransferLeadership.refusals | {Code.NEW_LEADER_ELECTED}
     ),
@@ -140,6 +162,7 @@ ANSWERS: Mapping[str, Refusals] = {
     HEALTH_AND_REFLECTION: Refusals(
         frozenset(
             {
+                Code.CLUSTER_AUTHORIZATION_FAILED,
                 Code.INVALID_REQUEST,
                 Code.MESSAGE_TOO_LARGE,
                 Code.REQUEST_TIMED_OUT,
@@ -152,20 +175,6 @@ ANSWERS: Mapping[str, Refusals] = {
 
 _NAMES = {int(code): code.name for code in Code}
 """A result in the log, written by a later release, may contain codes unknown here."""
-
-
-def client_refusals() -> set[Refusal]:
-    """Return the table as single rows."""
-    return {
-        Refusal(Service.CLIENTS, method, form, code.name)
-        for method, found in ANSWERS.items()
-        for form, codes in (
-            (Form.STATUS, found.statuses),
-            (Form.ANSWER, found.answers),
-            (Form.PART, found.parts),
-        )
-        for code in codes
-    }
 
 
 def name_refusal(method: str, form: Form, code: int) -> None:

@@ -180,16 +180,18 @@ def unary(
     when the node stops ends with BROKER_NOT_AVAILABLE, a change with OUTCOME_UNKNOWN.
     """
     interrupted = ErrorCode.OUTCOME_UNKNOWN if is_change else ErrorCode.BROKER_NOT_AVAILABLE
+    closing, gate, reads = policy.closing, policy.gate, policy.reads
+    named_cluster = ((CLUSTER_ID_KEY, policy.cluster_id),)
 
     async def handle(_requests: object, context: Context) -> bytes | None:
-        context.set_trailing_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
-        with policy.closing.call():
+        context.set_trailing_metadata(named_cluster)
+        with closing.call():
             try:
                 seconds_left(context)
                 caller = caller_of(context)
-                with policy.gate.passing(caller):
-                    request = await first_message(policy.reads, context, caller)
-                    with policy.closing.waiting(interrupted):
+                with gate.passing(caller):
+                    request = await first_message(reads, context, caller)
+                    with closing.waiting(interrupted):
                         answer = await method(well_formed(request, request_type), context)
                         return _fitting(answer, name)
             except QuorateError as error:
@@ -213,23 +215,16 @@ def server_stream(
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """Return a handler that writes to its context; a deadline is optional."""
 
-    async def handle(_requests: object, context: Context) -> None:
-        with policy.closing.call():
-            try:
-                request = await first_message(policy.reads, context, caller_of(context))
-                await context.send_initial_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
-                await serve(well_formed(request, request_type), context)
-            except QuorateError as error:
-                policy.on_failure(name, code_of(error))
-                await fail(context, name, error, policy.cluster_id)
+    async def run(context: Context) -> None:
+        request = await first_message(policy.reads, context, caller_of(context))
+        await context.send_initial_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
+        await serve(well_formed(request, request_type), context)
 
-    return grpc.stream_stream_rpc_method_handler(
-        handle, request_deserializer=decoder(request_type.FromString), response_serializer=encode
-    )
+    return _stream(run, request_type, name=name, policy=policy)
 
 
 def bidirectional_stream(
-    run: Callable[[Context], Awaitable[None]],
+    serve: Callable[[Context], Awaitable[None]],
     request_type: type[RequestT],
     *,
     name: str,
@@ -237,10 +232,25 @@ def bidirectional_stream(
 ) -> grpc.RpcMethodHandler[Any, Any]:
     """Return a handler that reads from and writes to its context; a deadline is optional."""
 
+    async def run(context: Context) -> None:
+        await context.send_initial_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
+        await serve(context)
+
+    return _stream(run, request_type, name=name, policy=policy)
+
+
+def _stream(
+    run: Callable[[Context], Awaitable[None]],
+    request_type: type[RequestT],
+    *,
+    name: str,
+    policy: CallPolicy,
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """Return a handler around ``run`` that reports errors as statuses."""
+
     async def handle(_requests: object, context: Context) -> None:
         with policy.closing.call():
             try:
-                await context.send_initial_metadata(((CLUSTER_ID_KEY, policy.cluster_id),))
                 await run(context)
             except QuorateError as error:
                 policy.on_failure(name, code_of(error))

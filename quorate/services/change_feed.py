@@ -70,12 +70,12 @@ class ChangeFeed:
             self._waiting.pop(future, None)
 
     async def changes(self, offset: int) -> ChangeMessage:
-        """Applied batches from the one containing ``offset`` on, up to the feed's end at most.
+        """Return applied batches from the one with ``offset`` on, at most up to the feed's end.
 
         ``offset`` must be below that end, as ``wait_beyond`` says.
 
         Raises:
-            StorageError: The log could not be read, or what it holds is damaged.
+            StorageError: The log could not be read, or is damaged there.
         """
         task = self._cached.get(offset)
         if task is None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 
 from google.protobuf.message import Message
 
@@ -34,6 +35,7 @@ class Closing:
         self._open = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._call = _Call(self)
         self.is_begun = False
 
     @property
@@ -64,49 +66,46 @@ class Closing:
             return False
         return True
 
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Track a call until its status is sent."""
-        self._open += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._open -= 1
-            if self._open == 0:
-                self._idle.set()
+    def call(self) -> AbstractContextManager[None]:
+        """Track a call, in a ``with`` statement, until its status is sent."""
+        return self._call
 
-    @contextmanager
     def waiting(
         self,
         code: ErrorCode = ErrorCode.BROKER_NOT_AVAILABLE,
         details: Callable[[], Message] | None = None,
-    ) -> Iterator[None]:
-        """Wrap a wait that may be long. Not to be nested, and without operations of gRPC inside.
+    ) -> AbstractContextManager[None]:
+        """Wrap a wait that may be long, in a ``with`` statement.
 
-        Raises:
-            RequestRefusedError: ``code`` with ``details``, the node is stopping. On entry always
-                BROKER_NOT_AVAILABLE, because nothing was done yet.
+        Not to be nested, and without operations of gRPC inside. If the node is stopping, it raises
+        a ``RequestRefusedError`` of ``code`` with ``details``; on entry always of
+        BROKER_NOT_AVAILABLE, because nothing was done yet.
         """
-        if self.is_begun:
-            raise self.refusal(details=details)
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a call must run in a task")
+        return _Waiting(self, code, details)
+
+    def begin_call(self) -> None:
+        """Count a call that begins; ``end_call`` follows."""
+        self._open += 1
+        self._idle.clear()
+
+    def end_call(self) -> None:
+        """Count the end of a call."""
+        self._open -= 1
+        if self._open == 0:
+            self._idle.set()
+
+    def begin_wait(self, task: asyncio.Task[object]) -> None:
+        """Note that a call waits; ``end_wait`` follows. Not while the node is stopping."""
         self._waiting.add(task)
-        try:
-            yield
-        except asyncio.CancelledError:
-            # The cancellation comes from ``begin`` or from the client. If from both, no client
-            # reads the status.
-            if task not in self._interrupted:
-                raise
-            raise self.refusal(code, details) from None
-        finally:
-            self._waiting.discard(task)
-            if task in self._interrupted:
-                self._interrupted.discard(task)
-                task.uncancel()
+
+    def end_wait(self, task: asyncio.Task[object]) -> bool:
+        """Note that a call's wait is over; return whether ``begin`` interrupted it."""
+        self._waiting.discard(task)
+        if task not in self._interrupted:
+            return False
+        self._interrupted.discard(task)
+        task.uncancel()
+        return True
 
     @contextmanager
     def notifying(self, notify: Callable[[], None]) -> Iterator[None]:
@@ -127,3 +126,54 @@ class Closing:
         if code is ErrorCode.OUTCOME_UNKNOWN:
             text += " before the outcome was known"
         return RequestRefusedError(code, text, () if details is None else (details(),))
+
+
+class _Call(AbstractContextManager[None]):
+    """Counts open calls. One for all calls: it has no state of its own."""
+
+    __slots__ = ("_closing",)
+
+    def __init__(self, closing: Closing) -> None:
+        self._closing = closing
+
+    def __enter__(self) -> None:
+        self._closing.begin_call()
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.end_call()
+
+
+class _Waiting(AbstractContextManager[None]):
+    """A wait that ``Closing.begin`` may interrupt. Not a generator: every call has one."""
+
+    __slots__ = ("_closing", "_code", "_details", "_task")
+
+    _task: asyncio.Task[object]
+
+    def __init__(
+        self, closing: Closing, code: ErrorCode, details: Callable[[], Message] | None
+    ) -> None:
+        self._closing = closing
+        self._code = code
+        self._details = details
+
+    def __enter__(self) -> None:
+        if self._closing.is_begun:
+            raise self._closing.refusal(details=self._details)
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a call must run in a task")
+        self._task = task
+        self._closing.begin_wait(task)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        is_interrupted = self._closing.end_wait(self._task)
+        # The cancellation comes from ``begin`` or from the client. If from both, no client reads
+        # the status.
+        if is_interrupted and kind is not None and issubclass(kind, asyncio.CancelledError):
+            raise self._closing.refusal(self._code, self._details) from None

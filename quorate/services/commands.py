@@ -54,6 +54,9 @@ _BROKERS_ONLY: Final = Converter(
 _TIMEOUT: Final = Converter(None, lambda given: given or commands.InitProducerId().timeout_ms)
 _IS_IN_LOG: Final = Converter(operator.not_, operator.not_)
 
+_ANY_IF_UNSPECIFIED: Final = Converter(None, lambda given: given or 1)
+"""A field of a filter that a client leaves out selects everything."""
+
 COMMANDS.describe(
     commands.ConfigChange, wire.ConfigAlteration,
     convert={"operation": _ONE_ABOVE},
@@ -73,6 +76,13 @@ COMMANDS.describe(commands.FeatureUpdate, wire.FeatureUpdate)
 COMMANDS.describe(
     SourcePosition, wire.SourcePosition,
     rename={"is_in_log": "is_in_checkpoint"}, convert={"is_in_log": _IS_IN_LOG},
+)  # fmt: skip
+COMMANDS.describe(commands.AclEntry, wire.AclEntry)
+COMMANDS.describe(
+    commands.AclFilter, wire.AclFilter,
+    convert=dict.fromkeys(
+        ("resource_type", "pattern_type", "operation", "permission_type"), _ANY_IF_UNSPECIFIED
+    ),
 )  # fmt: skip
 
 _DIFFERENCES: Final[dict[type, dict[str, Any]]] = {

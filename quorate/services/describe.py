@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Final
 
 from immutables import Map
 
@@ -15,6 +17,8 @@ from statemachine.commands import FeatureRange, ResourceType
 from statemachine.config_catalog import CATALOG, METADATA_TOPIC_CONFIGS
 from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.image import MetadataImage
+from statemachine.redaction import is_secret_config
+from statemachine.sections.acl_index import AllowedNames
 from statemachine.sections.partitions import PartitionState
 
 LISTED_TOPICS_MAX = 10_000
@@ -25,7 +29,9 @@ DESCRIBED_PARTITIONS_MAX = 40_000
 DESCRIBED_CONFIG_BYTES_MAX = MESSAGE_BYTES_MAX - FRAMING_BYTES
 """Maximum bytes of configurations in one answer, so that it fits in a message."""
 
-_Source = metadata_pb2.ConfigSource
+_DEFAULT: Final = metadata_pb2.CONFIG_SOURCE_DEFAULT
+_CLUSTER: Final = metadata_pb2.CONFIG_SOURCE_CLUSTER
+_RESOURCE: Final = metadata_pb2.CONFIG_SOURCE_RESOURCE
 
 
 class TopicNames:
@@ -37,11 +43,35 @@ class TopicNames:
 
     def after(self, image: MetadataImage, name: str, limit: int) -> tuple[Sequence[str], bool]:
         """Return up to ``limit`` names greater than ``name``, and whether more follow."""
+        names = self._sorted(image)
+        start = bisect_right(names, name) if name else 0
+        return names[start : start + limit], start + limit < len(names)
+
+    def among(self, image: MetadataImage, name: str, allowed: AllowedNames) -> Iterator[str]:
+        """Yield the names greater than ``name`` among those allowed, ascending.
+
+        Costs nothing for the topics that are not among them.
+        """
+        names = self._sorted(image)
+        start = bisect_right(names, name) if name else 0
+        ids = image.topics.ids
+        found = [bisect_left(names, each) for each in allowed.literals if each in ids]
+        ranges = [(at, at + 1) for at in found]
+        for prefix in allowed.prefixes:
+            begin = bisect_left(names, prefix)
+            # Every name that begins with it follows; the length is bound now.
+            end = bisect_right(names, prefix, begin, key=itemgetter(slice(len(prefix))))
+            ranges.append((begin, end))
+        for begin, end in sorted(ranges):
+            for at in range(max(begin, start), end):
+                yield names[at]
+            start = max(start, end)
+
+    def _sorted(self, image: MetadataImage) -> Sequence[str]:
         if self._of is not image.topics.ids:
             self._of = image.topics.ids
             self._names = sorted(image.topics.ids)
-        start = bisect_right(self._names, name) if name else 0
-        return self._names[start : start + limit], start + limit < len(self._names)
+        return self._names
 
 
 def listed_topics(
@@ -120,37 +150,49 @@ def offline_replicas(image: MetadataImage, state: PartitionState) -> list[int]:
     return offline
 
 
-def resource_configs(
-    image: MetadataImage, resource: metadata_pb2.ConfigResource, *, include_defaults: bool
-) -> metadata_pb2.ResourceConfigs:
-    """Return the configuration of one resource, ascending by name."""
-    found = metadata_pb2.ResourceConfigs(resource=resource)
-    entries: dict[str, metadata_pb2.ConfigEntry] = {}
-    if include_defaults:
-        for key in CATALOG.get(resource.type, {}).values():
-            if key.default is not None:
-                entries[key.name] = _entry(key.name, key.default, _Source.CONFIG_SOURCE_DEFAULT)
-    is_topic = int(resource.type) == ResourceType.TOPIC
-    is_broker = int(resource.type) == ResourceType.BROKER and resource.name != ""
-    if is_topic and resource.name == METADATA_TOPIC:
-        for name, value in METADATA_TOPIC_CONFIGS.items():
-            entries[name] = _entry(name, value, _Source.CONFIG_SOURCE_RESOURCE)
-            entries[name].is_read_only = True
-    elif is_topic and image.topics.id_of(resource.name) is None:
+def add_configs(
+    image: MetadataImage, found: metadata_pb2.ResourceConfigs, *, include_defaults: bool
+) -> None:
+    """Add the configuration of ``found.resource``, ascending by name, or the error."""
+    kind, name = int(found.resource.type), found.resource.name
+    is_topic = kind == ResourceType.TOPIC
+    is_log = is_topic and name == METADATA_TOPIC
+    if is_topic and not is_log and image.topics.id_of(name) is None:
         found.error_code = common_pb2.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION
-        return found
-    elif include_defaults or is_broker:
-        for name, value in image.configs.of(ResourceType.BROKER, "").items():
-            if is_broker or name in entries:
-                entries[name] = _entry(name, value, _Source.CONFIG_SOURCE_CLUSTER)
-    for name, value in image.configs.of(resource.type, resource.name).items():
-        entries[name] = _entry(name, value, _Source.CONFIG_SOURCE_RESOURCE)
-    found.entries.extend(entries[name] for name in sorted(entries))
-    return found
+        return
+    own = image.configs.of(kind, name)
+    entries = _inherited(image, kind, name, include_defaults=include_defaults)
+    if is_log:
+        entries.update((key, (value, _RESOURCE)) for key, value in METADATA_TOPIC_CONFIGS.items())
+    for key, value in own.items():
+        entries[key] = value, _RESOURCE
+    for key in sorted(entries):
+        value, source = entries[key]
+        entry = found.entries.add(name=key, source=source)
+        if is_secret_config(key):
+            entry.is_sensitive = True
+        else:
+            entry.value = value
+        if is_log and key in METADATA_TOPIC_CONFIGS and key not in own:
+            entry.is_read_only = True
 
 
-def _entry(name: str, value: str, source: metadata_pb2.ConfigSource) -> metadata_pb2.ConfigEntry:
-    return metadata_pb2.ConfigEntry(name=name, value=value, source=source)
+def _inherited(
+    image: MetadataImage, kind: int, name: str, *, include_defaults: bool
+) -> dict[str, tuple[str, metadata_pb2.ConfigSource]]:
+    """Return values that a resource has not itself: defaults, and those of the whole cluster."""
+    entries: dict[str, tuple[str, metadata_pb2.ConfigSource]] = {}
+    if include_defaults:
+        for key in CATALOG.get(kind, {}).values():
+            if key.default is not None:
+                entries[key.name] = key.default, _DEFAULT
+    is_broker = kind == ResourceType.BROKER and name != ""
+    is_log = kind == ResourceType.TOPIC and name == METADATA_TOPIC
+    if (include_defaults or is_broker) and not is_log:
+        for key_name, value in image.configs.of(ResourceType.BROKER, "").items():
+            if is_broker or key_name in entries:
+                entries[key_name] = value, _CLUSTER
+    return entries
 
 
 def brokers(image: MetadataImage) -> Iterable[admin_pb2.BrokerDescription]:

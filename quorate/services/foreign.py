@@ -21,6 +21,7 @@ from quorate.services.errors import RequestRefusedError
 from quorum.errors import CommandError
 from quorum.transport.callers import caller_of
 from quorum.transport.message_reads import MessageReads
+from quorum.transport.served_methods import ServedMethods
 
 _Unary = Callable[[Any, Context], Awaitable[Any]]
 _Streaming = Callable[[AsyncIterator[Any], Context], AsyncIterator[Any]]
@@ -34,10 +35,10 @@ class ForeignServices:
     """
 
     def __init__(
-        self, server: grpc.aio.Server, cluster_id: str, reads: MessageReads, streams: Gate
+        self, methods: ServedMethods, cluster_id: str, reads: MessageReads, streams: Gate
     ) -> None:
         """``streams`` counts calls that stay open: health watches and reflection."""
-        self._server = server
+        self._methods = methods
         self._cluster_id = cluster_id
         self._reads = reads
         self._streams = streams
@@ -47,7 +48,7 @@ class ForeignServices:
         guarded = tuple(
             _Guarded(each, self._cluster_id, self._reads, self._streams) for each in handlers
         )
-        self._server.add_generic_rpc_handlers(guarded)
+        self._methods.add_generic_rpc_handlers(guarded)
 
     def add_registered_method_handlers(self, service: str, handlers: object) -> None:
         """Ignore the same methods in a form that a server of grpc.aio does not use."""

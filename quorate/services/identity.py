@@ -8,6 +8,7 @@ so that a reader of the log cannot take it for a verified name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from quorate.client.limits import TEXT_BYTES_MAX
 from quorate.services.calls import Context
@@ -15,8 +16,9 @@ from quorum.errors import CommandError, ErrorCode
 
 TLS_PREFIX = "tls:"
 UNAUTHENTICATED_PREFIX = "unauthenticated:"
-CLIENT_ID_KEY = "quorate-client-id"
-"""Metadata key with the client's name, for calls without a field for it."""
+ANONYMOUS = "ANONYMOUS"
+
+IdentityKey: TypeAlias = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bytes, ...]]
 
 _ALTERNATIVE_NAME = "x509_subject_alternative_name"
 _COMMON_NAME = "x509_common_name"
@@ -34,11 +36,32 @@ def principal_of(auth: Mapping[str, Iterable[bytes]], declared: str) -> str:
         ``tls:<subject alternative name>`` (or common name) for a verified certificate, else
         ``unauthenticated:<declared>``.
     """
+    name = _certificate_name(auth)
+    return UNAUTHENTICATED_PREFIX + declared if name is None else TLS_PREFIX + name
+
+
+def principal_name(auth: Mapping[str, Iterable[bytes]]) -> str:
+    """Return the name that ACLs know a caller by: that of its certificate, else ANONYMOUS."""
+    name = _certificate_name(auth)
+    return ANONYMOUS if name is None else name
+
+
+def identity_key(auth: Mapping[str, Iterable[bytes]]) -> IdentityKey:
+    """Return everything that names and roles are worked out from, as a key."""
+    return (
+        tuple(auth.get(_TRANSPORT, ())),
+        tuple(auth.get(_ALTERNATIVE_NAME, ())),
+        tuple(auth.get(_COMMON_NAME, ())),
+    )
+
+
+def _certificate_name(auth: Mapping[str, Iterable[bytes]]) -> str | None:
+    """Return the first alternative name of a verified certificate, else its common name."""
     if b"ssl" in tuple(auth.get(_TRANSPORT, ())):
         for key in (_ALTERNATIVE_NAME, _COMMON_NAME):
             for name in auth.get(key, ()):
-                return TLS_PREFIX + name.decode("utf-8", "backslashreplace")
-    return UNAUTHENTICATED_PREFIX + declared
+                return name.decode("utf-8", "backslashreplace")
+    return None
 
 
 def caller(context: Context, declared: str) -> str:

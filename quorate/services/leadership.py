@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from quorate.services.errors import RequestRefusedError
-from quorate.services.ports import Leadership, ServedNode
+from quorate.services.ports import KnowsLeader, ServedNode
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE
 from quorum.v1.errors_pb2 import LeaderHint
-
-
-class KnowsLeader(Protocol):
-    """The part of a node that hints need."""
-
-    @property
-    def leadership(self) -> Leadership:
-        """The leader of the current epoch."""
 
 
 def leader_hint(node: KnowsLeader) -> LeaderHint:

@@ -8,39 +8,12 @@ See: KIP-320, requirements 279.1, 320.1-320.5.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from quorate.services.errors import RequestRefusedError
-from quorate.services.leadership import KnowsLeader, check_epoch_read, leader_hint
+from quorate.services.leadership import check_epoch_read, leader_hint
+from quorate.services.ports import KnownLog
 from quorum.errors import ErrorCode
-from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
+from quorum.types import Epoch, OffsetAndEpoch
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
-
-
-class KnownLog(KnowsLeader, Protocol):
-    """The part of a replica's log that position checks need; implemented by ``ServedNode``."""
-
-    @property
-    def is_leader(self) -> bool:
-        """Return whether this node leads its epoch."""
-
-    @property
-    def log_start(self) -> OffsetAndEpoch:
-        """First offset kept and the epoch of the record before it."""
-
-    @property
-    def log_end(self) -> OffsetAndEpoch:
-        """Next offset to be assigned (exclusive end) and the epoch of the last record."""
-
-    @property
-    def high_watermark(self) -> int:
-        """Everything below is committed; -1 if not known yet."""
-
-    def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
-        """Return the largest epoch at or below ``epoch`` and its end (279.1), or None."""
-
-    def latest_snapshot(self) -> SnapshotId | None:
-        """Return the newest sealed checkpoint."""
 
 
 class LogRange:

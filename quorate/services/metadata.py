@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from quorate.services.access import Access, AccessPolicy
 from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.calls import (
     CallPolicy,
@@ -25,6 +26,7 @@ from quorate.services.watch import Watches
 from quorate.services.write_stream import WriteSession, write_once
 from quorum.transport.callers import caller_of
 from quorum.v1 import metadata_pb2
+from statemachine.command_access import READ_LOG
 
 SERVICE_NAME: str = metadata_pb2.DESCRIPTOR.services_by_name["MetadataService"].full_name
 
@@ -33,15 +35,24 @@ class MetadataService:
     """Serves one node's clients. Used on the event loop only."""
 
     def __init__(
-        self, node: ServedNode, limits: ServiceLimits, closing: Closing, reads: Reads
+        self,
+        node: ServedNode,
+        limits: ServiceLimits,
+        closing: Closing,
+        reads: Reads,
+        policy: AccessPolicy | None = None,
     ) -> None:
+        """``policy``: what callers may do; None: everything."""
+        self._policy = policy
         self._node = node
         self._closing = closing
         self._reads = reads
         self._log = LogReads(node, reads.held)
         self._limits = limits
         self._queries = ImageQueries()
-        self.watches = Watches(node, watches_max=limits.watches_max, closing=closing)
+        self.watches = Watches(
+            node, watches_max=limits.watches_max, closing=closing, access_of=self._access_of
+        )
         self.write_streams = Gate(
             "write streams",
             limits.streams_max,
@@ -107,25 +118,41 @@ class MetadataService:
             )
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
+    def _access_of(self, context: Context) -> Access | None:
+        return None if self._policy is None else self._policy.access_of(context)
+
     async def _write(
         self, request: metadata_pb2.WriteRequest, context: Context
     ) -> metadata_pb2.WriteResponse:
-        return await write_once(self._node, request, context)
+        return await write_once(self._node, request, context, self._access_of(context))
 
     async def _write_stream(self, context: Context) -> None:
         with self.write_streams.passing(caller_of(context)):
-            await WriteSession(self._node, context, self._limits, self._closing).run()
+            await WriteSession(
+                self._node, context, self._limits, self._closing, self._access_of(context)
+            ).run()
 
     async def _read_stream(self, context: Context) -> None:
         with self.read_streams.passing(caller_of(context)):
             await ReadSession(
-                self._node, context, self._limits, self._closing, self._reads, self._queries
+                self._node,
+                context,
+                self._limits,
+                self._closing,
+                self._reads,
+                self._queries,
+                self._access_of(context),
             ).run()
 
     async def _fetch_log(
         self, request: metadata_pb2.FetchLogRequest, context: Context
     ) -> metadata_pb2.FetchLogResponse:
-        return await self._log.fetch(request, caller_of(context))
+        answer = await self._log.fetch(request, caller_of(context))
+        access = self._access_of(context)
+        if access is not None:
+            # Again, because ACLs may have changed while the call waited for records.
+            access.require(self._node.image, READ_LOG)
+        return answer
 
     async def _list_offsets(
         self, request: metadata_pb2.ListOffsetsRequest, _context: Context
@@ -142,7 +169,7 @@ class MetadataService:
     ) -> metadata_pb2.ListTopicsResponse:
         image = await self._reads.image(request.read, context)
         response = metadata_pb2.ListTopicsResponse(position=self._reads.position(image))
-        self._queries.list_topics(image, request, response)
+        self._queries.list_topics(image, request, response, self._access_of(context))
         return response
 
     async def _describe_topics(
@@ -150,7 +177,7 @@ class MetadataService:
     ) -> metadata_pb2.DescribeTopicsResponse:
         image = await self._reads.image(request.read, context)
         response = metadata_pb2.DescribeTopicsResponse(position=self._reads.position(image))
-        self._queries.describe_topics(image, request, response)
+        self._queries.describe_topics(image, request, response, self._access_of(context))
         return response
 
     async def _describe_configs(
@@ -158,5 +185,5 @@ class MetadataService:
     ) -> metadata_pb2.DescribeConfigsResponse:
         image = await self._reads.image(request.read, context)
         response = metadata_pb2.DescribeConfigsResponse(position=self._reads.position(image))
-        self._queries.describe_configs(image, request, response)
+        self._queries.describe_configs(image, request, response, self._access_of(context))
         return response

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
+from quorate.services.identity import bounded_text, principal_of
 from quorate.services.leadership import check_epoch, leader_hint, require_leader
 from quorate.services.ports import Outcome, ServedNode, VoterChange
 from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
 from quorum.errors import CommandError, ErrorCode
-from quorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, ReplicaKey, Voter
+from quorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, NodeId, ReplicaKey, Voter
 from quorum.v1 import admin_pb2, common_pb2
 
+_log = logging.getLogger("quorate.audit")
 _POLL_S = 0.005
 Methods: TypeAlias = dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], Any]]
 
@@ -28,12 +32,42 @@ class QuorumOperations:
     def methods(self) -> Methods:
         """Return the methods by name, each with the type of its request."""
         wire = admin_pb2
-        return {
+        methods: Methods = {
             "TransferLeadership": (self._transfer_leadership, wire.TransferLeadershipRequest),
             "AddVoter": (self._add_voter, wire.AddVoterRequest),
             "RemoveVoter": (self._remove_voter, wire.RemoveVoterRequest),
             "UpdateVoter": (self._update_voter, wire.UpdateVoterRequest),
         }
+        return {
+            name: (self._audited(name, method), request_type)
+            for name, (method, request_type) in methods.items()
+        }
+
+    def _audited(
+        self, name: str, method: Callable[[Any, Context], Awaitable[Any]]
+    ) -> Callable[[Any, Context], Awaitable[Any]]:
+        """Write one line to the audit log for each request, whatever becomes of it."""
+
+        async def call(request: Any, context: Context) -> Any:
+            principal = principal_of(context.auth_context(), "")
+            reason = bounded_text(request.reason, "reason")
+            outcome = "interrupted"
+            try:
+                answer = await method(request, context)
+                outcome = "done"
+                return answer
+            except CommandError as error:
+                outcome = error.code.name
+                raise
+            finally:
+                subject = _subject(request)
+                _log.warning(
+                    "event=quorum_change principal=%s address=%s what=%s node=%d outcome=%s "
+                    "reason=%s",
+                    principal, unquote(context.peer()), name, subject, outcome, reason or "-",
+                )  # fmt: skip
+
+        return call
 
     async def _transfer_leadership(
         self, request: admin_pb2.TransferLeadershipRequest, context: Context
@@ -112,6 +146,13 @@ class QuorumOperations:
         is_elsewhere = outcome.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         hint = (leader_hint(self._node),) if is_elsewhere else ()
         raise RequestRefusedError(outcome.code, outcome.message, hint)
+
+
+def _subject(request: Any) -> NodeId:
+    """Return the node that a request is about; ``NO_NODE`` if the leader may choose it."""
+    if isinstance(request, admin_pb2.TransferLeadershipRequest):
+        return request.target_id if request.HasField("target_id") else NO_NODE
+    return NodeId(request.voter_id)
 
 
 def endpoints_to_pb(endpoints: Iterable[Endpoint]) -> list[common_pb2.Endpoint]:

@@ -83,36 +83,20 @@ VoterChange: TypeAlias = AddVoter | RemoveVoter | UpdateVoter
 """A requested change of the voter set. The node that executes it creates the token."""
 
 
-class ServedNode(Protocol):
-    """One running replica, as its clients use it."""
-
-    @property
-    def node_id(self) -> NodeId:
-        """The id of this node."""
-
-    @property
-    def cluster_id(self) -> str:
-        """The id of its cluster."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The committed and applied state. Immutable; replaced on each change."""
-
-    @property
-    def supported_features(self) -> tuple[FeatureRange, ...]:
-        """The feature levels that this release supports, by name."""
+class KnowsLeader(Protocol):
+    """The part of a node that hints to the leader need."""
 
     @property
     def leadership(self) -> Leadership:
         """The leader of the current epoch, ``NO_NODE`` if unknown."""
 
+
+class KnownLog(KnowsLeader, Protocol):
+    """The part of a replica that checks of positions in its log need."""
+
     @property
     def is_leader(self) -> bool:
         """Return whether this node leads its epoch."""
-
-    @property
-    def can_write(self) -> bool:
-        """Return whether it leads and accepts commands."""
 
     @property
     def log_start(self) -> OffsetAndEpoch:
@@ -125,6 +109,40 @@ class ServedNode(Protocol):
     @property
     def high_watermark(self) -> int:
         """Everything below is committed; -1 if not known yet."""
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
+        """Return the largest epoch at or below ``epoch`` and its end (279.1), or None."""
+
+    def latest_snapshot(self) -> SnapshotId | None:
+        """Return the newest sealed checkpoint."""
+
+
+class WatchedNode(KnownLog, Protocol):
+    """The part of a replica that watching needs."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed and applied state. Immutable; replaced on each change."""
+
+
+class ServedNode(WatchedNode, Protocol):
+    """One running replica, as its clients use it."""
+
+    @property
+    def node_id(self) -> NodeId:
+        """The id of this node."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of its cluster."""
+
+    @property
+    def supported_features(self) -> tuple[FeatureRange, ...]:
+        """The feature levels that this release supports, by name."""
+
+    @property
+    def can_write(self) -> bool:
+        """Return whether it leads and accepts commands."""
 
     @property
     def leader_epoch_start(self) -> int:
@@ -163,12 +181,6 @@ class ServedNode(Protocol):
         Raises:
             StorageError: The log could not be read.
         """
-
-    def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
-        """Return the largest epoch at or below ``epoch`` and its end (279.1), or None."""
-
-    def latest_snapshot(self) -> SnapshotId | None:
-        """Return the newest sealed checkpoint."""
 
     def describe_quorum(self) -> QuorumStatus:
         """Return the voters, the observers and their progress."""

@@ -29,6 +29,7 @@ from quorate.client.limits import (
     READS_PER_MESSAGE_MAX,
     READS_PER_STREAM_MAX,
 )
+from quorate.services.access import Access
 from quorate.services.admission import ServiceLimits
 from quorate.services.answers import name_refusal
 from quorate.services.calls import Context
@@ -38,14 +39,22 @@ from quorate.services.leadership import not_leader
 from quorate.services.outgoing import OutgoingAnswers
 from quorate.services.ports import Cancel, ServedNode
 from quorate.services.queries import ImageQueries
-from quorate.services.reads import WAIT_SECONDS_MAX, Reads, at_least_offset
+from quorate.services.reads import (
+    AT_LEAST,
+    LINEARIZABLE,
+    LOCAL,
+    UNSPECIFIED,
+    WAIT_SECONDS_MAX,
+    Reads,
+    at_least_offset,
+)
 from quorate.services.stream_session import StreamSession
 from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode, QuorateError
 from quorum.transport.callers import caller_of
 from quorum.v1 import metadata_pb2
 from quorum.v1.errors_pb2 import LeaderHint
-from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions
+from quorum.v1.metadata_pb2 import ReadOptions
 
 _STREAM = "ReadStream"
 _GATHERED_BYTES = 256 << 10
@@ -83,12 +92,14 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         closing: Closing,
         reads: Reads,
         queries: ImageQueries,
+        access: Access | None = None,
     ) -> None:
         response_type = metadata_pb2.ReadStreamResponse
         outgoing = OutgoingAnswers(context.write, response_type, self._answer_ready)
         super().__init__(context, limits, closing, node.cluster_id, outgoing)
         self._node = node
         self._reads = reads
+        self._access = access
         self._caller = caller_of(context)
         self._answer_of: dict[str, Callable[..., None]] = {
             "list_topics": queries.list_topics,
@@ -145,11 +156,11 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             kind = query.WhichOneof("kind")
             options: ReadOptions = getattr(query, kind).read if kind else _NO_OPTIONS
             level = options.level
-            if level in (ReadLevel.READ_LEVEL_LOCAL, ReadLevel.READ_LEVEL_UNSPECIFIED):
+            if level in (LOCAL, UNSPECIFIED):
                 self._ready.append(query)
-            elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
+            elif level == LINEARIZABLE:
                 unconfirmed.append(query)
-            elif level == ReadLevel.READ_LEVEL_AT_LEAST:
+            elif level == AT_LEAST:
                 try:
                     by_offset.setdefault(at_least_offset(options), []).append(query)
                 except CommandError as error:
@@ -195,9 +206,7 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             return
         if offset is None:
             self._release(held)
-            error = not_leader(self._node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            for query in held.queries:
-                self._refuse(query, error)
+            self._refuse_all(held, not_leader(self._node, ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return
         held.offset = offset
         if self._node.image.provenance.end_offset >= offset:
@@ -206,7 +215,12 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             self._wait_applied(held)
 
     def _wait_applied(self, held: _HeldQueries) -> None:
-        held.cancel = self._node.wait_applied(held.offset, partial(self._on_applied, held))
+        try:
+            held.cancel = self._node.wait_applied(held.offset, partial(self._on_applied, held))
+        except CommandError as error:
+            # Too many wait. Not raised: the controller may be the caller.
+            self._release(held)
+            self._refuse_all(held, error)
 
     def _on_applied(self, held: _HeldQueries) -> None:
         if held in self._held:
@@ -215,7 +229,9 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
 
     def _on_late(self, held: _HeldQueries) -> None:
         self._release(held)
-        error = self._reads.too_late(held.offset, held.seconds)
+        self._refuse_all(held, self._reads.too_late(held.offset, held.seconds))
+
+    def _refuse_all(self, held: _HeldQueries, error: QuorateError) -> None:
         for query in held.queries:
             self._refuse(query, error)
 
@@ -238,7 +254,7 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             answer = outgoing.message.answers.add(tag=query.tag)
             response = getattr(answer, kind)
             try:
-                self._answer_of[kind](image, getattr(query, kind), response)
+                self._answer_of[kind](image, getattr(query, kind), response, self._access)
                 response.position.CopyFrom(position)
                 size = _checked_size(answer)
             except QuorateError as error:

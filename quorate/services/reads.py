@@ -9,16 +9,24 @@ answer always comes from the image of the node that received the query.
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from quorate.services.admission import Gate
 from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import leader_hint, not_leader
-from quorate.services.ports import ServedNode
+from quorate.services.ports import Cancel, ServedNode
 from quorum.errors import CommandError, ErrorCode
 from quorum.transport.callers import caller_of
-from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions, ReadPosition
+from quorum.v1 import metadata_pb2
+from quorum.v1.metadata_pb2 import ReadOptions, ReadPosition
 from statemachine.image import MetadataImage
+
+# An attribute of the enum's own type is found by a search, for every read.
+UNSPECIFIED: Final = metadata_pb2.READ_LEVEL_UNSPECIFIED
+LOCAL: Final = metadata_pb2.READ_LEVEL_LOCAL
+AT_LEAST: Final = metadata_pb2.READ_LEVEL_AT_LEAST
+LINEARIZABLE: Final = metadata_pb2.READ_LEVEL_LINEARIZABLE
 
 WAIT_SECONDS_MAX = 30.0
 """Maximum wait of one read, in seconds, even if its deadline is later."""
@@ -47,24 +55,21 @@ class Reads:
             CommandError: INVALID_REQUEST for an unknown level or a negative offset.
         """
         level = options.level
-        if level in (ReadLevel.READ_LEVEL_UNSPECIFIED, ReadLevel.READ_LEVEL_LOCAL):
+        if level in (UNSPECIFIED, LOCAL):
             return self._node.image
         seconds = _patience(context)
-        offset = -1
-        try:
-            async with asyncio.timeout(seconds):
-                if level == ReadLevel.READ_LEVEL_AT_LEAST:
-                    offset = at_least_offset(options)
-                elif level == ReadLevel.READ_LEVEL_LINEARIZABLE:
-                    with self.held.passing(caller_of(context)):
-                        offset = await self._confirmed_offset()
-                else:
-                    raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown read level {level}")
-                if self._node.image.provenance.end_offset < offset:
-                    with self.held.passing(caller_of(context)):
-                        await self._applied(offset)
-        except TimeoutError as error:
-            raise self.too_late(offset, seconds) from error
+        wait = _Wait(self._node)
+        if level == AT_LEAST:
+            wait.offset = at_least_offset(options)
+            if wait.is_over:
+                return self._node.image
+        elif level != LINEARIZABLE:
+            raise CommandError(ErrorCode.INVALID_REQUEST, f"unknown read level {level}")
+        with self.held.passing(caller_of(context)):
+            try:
+                await wait.run(seconds)
+            except TimeoutError as error:
+                raise self.too_late(wait.offset, seconds) from error
         return self._node.image
 
     def too_late(self, offset: int, seconds: float) -> RequestRefusedError:
@@ -85,22 +90,6 @@ class Reads:
             f"node {node.node_id} has applied offset {node.image.provenance.end_offset}, and did "
             f"not reach {offset} within {seconds:.3g} s",
         )
-
-    async def _applied(self, offset: int) -> None:
-        done = _new_wait()
-        cancel = self._node.wait_applied(offset, lambda: _resolve(done, offset))
-        try:
-            await done
-        finally:
-            cancel()
-
-    async def _confirmed_offset(self) -> int:
-        done = _new_wait()
-        self._node.confirm_read(lambda outcome: _resolve(done, outcome))
-        offset = await done
-        if offset is None:
-            raise not_leader(self._node, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return offset
 
     def position(self, image: MetadataImage) -> ReadPosition:
         """Return the position of ``image`` and its age in ms."""
@@ -132,11 +121,67 @@ def at_least_offset(options: ReadOptions) -> int:
     return options.at_least_offset
 
 
-def _new_wait() -> asyncio.Future[int | None]:
-    return asyncio.get_running_loop().create_future()
+class _Wait:
+    """The wait of one read, for its confirmation and then for the image. Use once."""
 
+    __slots__ = ("_cancel", "_done", "_node", "offset")
 
-def _resolve(done: asyncio.Future[int | None], outcome: int | None) -> None:
-    # The call may have been cancelled meanwhile.
-    if not done.done():
-        done.set_result(outcome)
+    def __init__(self, node: ServedNode) -> None:
+        self._node = node
+        self.offset = -1
+        """The offset that the image must reach; -1 until the leader has confirmed one."""
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._cancel: Cancel | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the image contains everything below ``offset``."""
+        return 0 <= self.offset <= self._node.image.provenance.end_offset
+
+    async def run(self, seconds: float) -> None:
+        """Wait for at most ``seconds``.
+
+        Raises:
+            TimeoutError: It took longer.
+            CommandError: NOT_LEADER_OR_FOLLOWER, no leader confirmed an offset;
+                RESOURCE_EXHAUSTED, too many reads wait.
+        """
+        timer = self._done.get_loop().call_later(seconds, self._end, TimeoutError())
+        try:
+            if self.offset < 0:
+                self._node.confirm_read(self._on_confirmed)
+            else:
+                self._wait_applied()
+            await self._done
+        finally:
+            timer.cancel()
+            if self._cancel is not None:
+                self._cancel()
+
+    def _on_confirmed(self, offset: int | None) -> None:
+        if self._done.done():
+            return
+        if offset is None:
+            self._end(not_leader(self._node, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            return
+        self.offset = offset
+        if self.is_over:
+            self._end()
+        else:
+            self._wait_applied()
+
+    def _wait_applied(self) -> None:
+        try:
+            self._cancel = self._node.wait_applied(self.offset, self._end)
+        except CommandError as error:
+            # Too many wait. Not raised: the controller may be the caller.
+            self._end(error)
+
+    def _end(self, error: Exception | None = None) -> None:
+        # The call may have been cancelled meanwhile.
+        if self._done.done():
+            return
+        if error is None:
+            self._done.set_result(None)
+        else:
+            self._done.set_exception(error)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import grpc
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 from grpc_reflection.v1alpha.reflection_pb2_grpc import add_ServerReflectionServicer_to_server
 
 from quorate.client.limits import SERVER_OPTIONS
 from quorate.services import admin, metadata
+from quorate.services.access import AccessPolicy
 from quorate.services.admin import AdminService
 from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.calls import CallPolicy, OnFailure
@@ -23,6 +23,7 @@ from quorate.services.reads import Reads
 from quorum.errors import ErrorCode
 from quorum.fair_share import FairShare
 from quorum.transport.message_reads import MessageReads
+from quorum.transport.served_methods import ServedMethods
 
 HEALTH_WATCHES_MAX = 256
 """Maximum open streams of Health.Watch; one prober needs one or two."""
@@ -51,12 +52,16 @@ class ClientServices:
         limits: ServiceLimits = ServiceLimits(),  # noqa: B008 - immutable
         on_failure: OnFailure = _ignore_failure,
         other_service_names: Sequence[str] = (),
+        policy: AccessPolicy | None = None,
     ) -> None:
+        """``policy``: what callers may do; None: everything. An ``AccessGate`` with the same policy
+        must stand around the server's methods.
+        """
         self.closing = Closing(node.node_id)
         self.held = Gate("held reads", max(1, limits.unary_calls_max // HELD_SHARE))
         reads = Reads(node, self.held)
-        self.metadata = MetadataService(node, limits, self.closing, reads)
-        self.admin = AdminService(node, reads)
+        self.metadata = MetadataService(node, limits, self.closing, reads, policy)
+        self.admin = AdminService(node, reads, policy)
         self.calls = Gate("unary calls", limits.unary_calls_max)
         self._health_watches = Gate("health watches", HEALTH_WATCHES_MAX)
         self._reads = MessageReads("client_messages", limits.message_seconds_max)
@@ -66,13 +71,13 @@ class ClientServices:
         self._service_names = (metadata.SERVICE_NAME, admin.SERVICE_NAME, *other_service_names)
         self.health = HealthBoard(self._service_names)
 
-    def register(self, server: grpc.aio.Server, *, with_reflection: bool = True) -> None:
-        """Add every service to a server with ``SERVER_OPTIONS`` that has not started."""
-        server.add_generic_rpc_handlers(
+    def register(self, methods: ServedMethods, *, with_reflection: bool = True) -> None:
+        """Add every service; the server needs ``SERVER_OPTIONS``."""
+        methods.add_generic_rpc_handlers(
             (self.metadata.handlers(self._policy), self.admin.handlers(self._policy))
         )
         foreign = ForeignServices(
-            server, self._policy.cluster_id, self._reads, self._health_watches
+            methods, self._policy.cluster_id, self._reads, self._health_watches
         )
         self.health.register(foreign)
         if with_reflection:

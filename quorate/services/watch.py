@@ -10,9 +10,10 @@ See: docs/audit.md (consumers see only what is committed), KIP-320.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from functools import partial
 
+from quorate.services.access import Access
 from quorate.services.admission import Gate
 from quorate.services.calls import Context
 from quorate.services.change_feed import ChangeFeed
@@ -27,8 +28,11 @@ from quorate.services.too_large import check_batch_fits, check_state_fits
 from quorate.services.watch_cursor import WatchCursor
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.transport.callers import caller_of
+from quorum.transport.eager import run_into
+from quorum.transport.shared_limit import SharedLimit
 from quorum.v1 import metadata_pb2
 from quorum.v1.errors_pb2 import OffsetBounds
+from statemachine.command_access import READ_LOG
 
 STALL_SECONDS_MAX = 30.0
 """How long one message may wait for a watcher to read."""
@@ -43,13 +47,17 @@ class Watches:
         *,
         watches_max: int,
         closing: Closing,
+        access_of: Callable[[Context], Access | None] = lambda _: None,
         stall_seconds: float = STALL_SECONDS_MAX,
     ) -> None:
+        """``access_of`` returns what the watcher of a call may do; None: everything."""
+        self._access_of = access_of
         self._node = node
         self._log = LogRange(node)
         self._feed = ChangeFeed(node)
         self._closing = closing
         self._stall_seconds = stall_seconds
+        self._stall_limit = SharedLimit(stall_seconds, TimeoutError)
         self.open = Gate("watches", watches_max)
 
     def close(self) -> None:
@@ -78,10 +86,10 @@ class Watches:
                     data = chunk.SerializeToString()
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)
-            await self._follow(context, cursor)
+            await self._follow(context, cursor, self._access_of(context))
 
-    async def _follow(self, context: Context, cursor: WatchCursor) -> None:
-        """Every change behind the cursor, for ever."""
+    async def _follow(self, context: Context, cursor: WatchCursor, access: Access | None) -> None:
+        """Every change behind the cursor, for ever, or until the watcher may not see them."""
         while True:
             with self._closing.waiting(details=partial(self._resume_at, cursor)):
                 has_more = await self._feed.wait_beyond(cursor.offset)
@@ -89,6 +97,8 @@ class Watches:
                 await self._write(context, cursor.progress(), cursor)
                 continue
             changes = await self._changes(cursor)
+            if access is not None:
+                access.require(self._node.image, READ_LOG)
             check_batch_fits(changes.base_offset, changes.end_offset, len(changes.data))
             await self._write(context, changes.data, cursor)
             cursor.advance(changes)
@@ -117,9 +127,11 @@ class Watches:
         cursor: WatchCursor | None = None,
     ) -> None:
         """Send, and wait until the watcher has read enough; no cursor: not all of a state yet."""
+        written = self._stall_limit.future()
         try:
-            async with asyncio.timeout(self._stall_seconds):
-                await context.write(message)
+            # The write is not cancelled when it is late: that leaks it. It ends with the call.
+            run_into(context.write(message), written)
+            await written
         except TimeoutError as error:
             bounds = self._resume_at(cursor)
             raise RequestRefusedError(
@@ -128,6 +140,8 @@ class Watches:
                 f"resume from {bounds.resume_offset}",
                 (bounds,),
             ) from error
+        finally:
+            self._stall_limit.forget(written)
 
     def _resume_at(self, cursor: WatchCursor | None) -> OffsetBounds:
         bounds = self._log.bounds()

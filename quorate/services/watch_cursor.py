@@ -11,24 +11,16 @@ See: docs/reference/protocol.md (services), KIP-320, requirement 320.5.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage
 from quorate.services.errors import RequestRefusedError
-from quorate.services.log_range import KnownLog, LogRange
+from quorate.services.log_range import LogRange
+from quorate.services.ports import WatchedNode
 from quorum.errors import ErrorCode
 from quorum.v1 import metadata_pb2
 from statemachine.codec import encode_record
 from statemachine.dump import dump_records
 from statemachine.image import MetadataImage
-
-
-class WatchedNode(KnownLog, Protocol):
-    """The part of a replica that watching needs."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The committed and applied state."""
 
 
 class WatchCursor:

@@ -25,6 +25,7 @@ from quorate.client.limits import (
     IMPORT_BYTES_MAX,
 )
 from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
+from quorate.services.access import Access
 from quorate.services.admission import ServiceLimits
 from quorate.services.answers import name_refusal
 from quorate.services.calls import Context
@@ -48,7 +49,10 @@ _REDIRECTING = frozenset(
 
 
 async def write_once(
-    node: ServedNode, request: metadata_pb2.WriteRequest, context: Context
+    node: ServedNode,
+    request: metadata_pb2.WriteRequest,
+    context: Context,
+    access: Access | None = None,
 ) -> metadata_pb2.WriteResponse:
     """Evaluate one command and answer once it is committed and applied.
 
@@ -61,6 +65,7 @@ async def write_once(
         principal=caller(context, request.writer.client_id),
         client_id=request.writer.client_id,
         reason=bounded_text(request.writer.reason, "reason"),
+        access=access,
     )
     if request.HasField("producer_id") and request.producer_id >= 0:
         request_context.producer_id = request.producer_id
@@ -123,11 +128,17 @@ class WriteSession(
     request_type = metadata_pb2.WriteStreamRequest
 
     def __init__(
-        self, node: ServedNode, context: Context, limits: ServiceLimits, closing: Closing
+        self,
+        node: ServedNode,
+        context: Context,
+        limits: ServiceLimits,
+        closing: Closing,
+        access: Access | None = None,
     ) -> None:
         outgoing = OutgoingAnswers(context.write, metadata_pb2.WriteStreamResponse)
         super().__init__(context, limits, closing, node.cluster_id, outgoing)
         self._node = node
+        self._access = access
         self._principal = ""
         self._client_id = ""
         self._reason = ""
@@ -172,7 +183,7 @@ class WriteSession(
         self._outgoing.greet()
 
     def _submit(self, message: metadata_pb2.WriteStreamRequest) -> None:
-        count = sum(len(group.commands) for group in message.groups)
+        count = sum([len(group.commands) for group in message.groups])
         if count > COMMANDS_PER_MESSAGE_MAX:
             raise CommandError(
                 ErrorCode.INVALID_REQUEST,
@@ -185,6 +196,7 @@ class WriteSession(
             oldest_open = group.oldest_open
             for command in group.commands:
                 context = RequestContext(self._principal, self._client_id, "", self._reason)
+                context.access = self._access
                 if producer_id >= 0:
                     context.producer_id = producer_id
                     context.producer_epoch = producer_epoch

@@ -1,0 +1,202 @@
+"""Create a backup, or continue one: files first, the manifest that makes them a backup last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quorate.backup.check import verified_content
+from quorate.backup.errors import NoBackupError, OtherHistoryError
+from quorate.backup.manifest import (
+    Manifest,
+    StoredCheckpoint,
+    StoredChunk,
+    newest_manifest,
+    write_manifest,
+)
+from quorate.backup.source import Source, SourceState
+from quorate.backup.storage import Storage
+from quorum.batch import scan_batches
+from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.errors import SnapshotCorruptError
+from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch
+from snapshot.verifier import CheckpointSummary, CheckpointVerifier
+
+CHUNK_BYTES = 16 << 20
+"""A chunk of the log is closed when it has this many bytes; it is held in memory until then."""
+MERGED_BYTES = 1 << 20
+"""A last chunk below this size is written again together with what is new. So the number of files
+follows from the bytes of a backup, not from the number of its runs."""
+
+Progress = Callable[[int], None]
+"""Receives the offset up to which the log is in the backup."""
+
+
+async def create(
+    source: Source,
+    storage: Storage,
+    *,
+    tool_version: str,
+    created_ms: int,
+    chunk_bytes: int = CHUNK_BYTES,
+    progress: Progress | None = None,
+) -> tuple[Manifest, int]:
+    """Copy what the target lacks, up to the source's committed end.
+
+    Returns:
+        The newest manifest and the number of bytes added; the former manifest if nothing is new.
+
+    Raises:
+        OtherHistoryError: The target has a backup of another cluster or history.
+        BackupGapError: The source no longer has what follows the backup.
+        BackupDamagedError: No manifest of the target is intact, or its last chunk is damaged.
+        CorruptBatchError, SnapshotCorruptError: The source is damaged.
+        StorageError: The target or the source failed.
+    """
+    state = await source.state()
+    try:
+        former: Manifest | None = newest_manifest(storage)[0]
+    except NoBackupError:
+        former = None
+    if former is None:
+        base = await _begin(source, storage, state)
+    else:
+        if former.cluster_id != state.cluster_id:
+            raise OtherHistoryError(
+                f"the target holds a backup of cluster {former.cluster_id}, and {state.name} is of "
+                f"cluster {state.cluster_id or '(unknown)'}"
+            )
+        await source.check_continues(former.end, former.log_digest)
+        base = _Base(former.start, former.start_digest, former.checkpoint, former.sequence)
+    log = _Log(storage, former, base, chunk_bytes)
+    async for batch in source.batches(log.end.offset):
+        log.add(batch)
+        if progress is not None:
+            progress(log.end.offset)
+    log.close()
+    if former is not None and log.end == former.end:
+        return former, 0
+    manifest = Manifest(
+        sequence=base.sequence + 1,
+        tool_version=tool_version,
+        created_ms=created_ms,
+        cluster_id=state.cluster_id,
+        source=state.name,
+        start=base.start,
+        start_digest=base.digest,
+        checkpoint=base.checkpoint,
+        chunks=tuple(log.chunks),
+        epochs=tuple(log.epochs),
+        state_offset=state.state_offset,
+        state_digest=state.state_digest.hex(),
+    )
+    write_manifest(storage, manifest)
+    return manifest, manifest.size_bytes - (0 if former is None else former.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """Where the log of a backup begins."""
+
+    start: OffsetAndEpoch
+    digest: str
+    checkpoint: StoredCheckpoint | None
+    sequence: int = 0
+
+
+async def _begin(source: Source, storage: Storage, state: SourceState) -> _Base:
+    if state.log_start == 0:
+        return _Base(LOG_BEGINNING, EMPTY_LOG_DIGEST.hex(), None)
+    snapshot_id, content = await source.checkpoint()
+    name = f"checkpoints/{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}.checkpoint"
+    verifier = CheckpointVerifier(snapshot_id=snapshot_id, path=name)
+    # Held in memory: it must be known to be intact before it is stored.
+    parts = []
+    digest = hashlib.sha256()
+    async for data in content:
+        verifier.feed(data)
+        digest.update(data)
+        parts.append(data)
+    summary: CheckpointSummary = verifier.finish()
+    storage.write(name, parts)
+    checkpoint = StoredCheckpoint(
+        name, summary.size_bytes, digest.hexdigest(), snapshot_id.offset, snapshot_id.epoch
+    )
+    return _Base(snapshot_id, summary.head.log_digest.hex(), checkpoint)
+
+
+@dataclass(slots=True)
+class _Log:
+    """The log of a backup, extended by whole batches."""
+
+    storage: Storage
+    former: Manifest | None
+    base: _Base
+    chunk_bytes: int
+    chunks: list[StoredChunk] = field(init=False)
+    epochs: list[EpochStart] = field(init=False)
+    end: OffsetAndEpoch = field(init=False)
+    _digest: bytes = field(init=False)
+    _parts: list[bytes] = field(default_factory=list)
+    _size: int = 0
+    _begin: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        former = self.former
+        self.chunks = [] if former is None else list(former.chunks)
+        self.epochs = [] if former is None else list(former.epochs)
+        self.end = self.base.start if former is None else former.end
+        self._digest = bytes.fromhex(self.base.digest if former is None else former.log_digest)
+        self._begin = self.end.offset
+
+    def add(self, batch: bytes) -> None:
+        """Append a whole batch, whose checksum the source has verified."""
+        (header,) = scan_batches(batch)
+        if header.base_offset != self.end.offset or header.epoch < self.end.epoch:
+            raise SnapshotCorruptError(
+                f"the source's log does not continue at offset {self.end.offset}", None
+            )
+        if not self._parts:
+            self._reopen()
+        if header.epoch > self.end.epoch or not self.epochs:
+            self.epochs.append(EpochStart(header.epoch, header.base_offset))
+        self.end = OffsetAndEpoch(header.end_offset, header.epoch)
+        self._digest = fold(self._digest, batch) if self._digest else b""
+        self._parts.append(batch)
+        self._size += len(batch)
+        if self._size >= self.chunk_bytes:
+            self.close()
+
+    def _reopen(self) -> None:
+        """Take a small last chunk of the former backup back, to store it with what follows."""
+        last = self.chunks[-1] if self.chunks else None
+        if self.former is None or last is None or last not in self.former.chunks:
+            return
+        if last.size_bytes < min(MERGED_BYTES, self.chunk_bytes):
+            self._parts = [b"".join(verified_content(self.storage, last))]
+            self._size, self._begin = last.size_bytes, last.start_offset
+            self.chunks.pop()
+
+    def close(self) -> None:
+        """Store the batches that wait."""
+        if not self._parts:
+            return
+        name = f"log/{self._begin:020d}-{self.end.offset:020d}.log"
+        digest = hashlib.sha256()
+        for part in self._parts:
+            digest.update(part)
+        self.storage.write(name, self._parts)
+        chunk = StoredChunk(
+            name,
+            self._size,
+            digest.hexdigest(),
+            self._begin,
+            self.end.offset,
+            self.end.epoch,
+            self._digest.hex(),
+        )
+        self.chunks.append(chunk)
+        self._parts.clear()
+        self._size = 0
+        self._begin = self.end.offset

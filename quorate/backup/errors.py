@@ -1,0 +1,25 @@
+"""What can go wrong with a backup beside its storage and its source."""
+
+from __future__ import annotations
+
+from quorum.errors import QuorateError
+
+
+class NoBackupError(QuorateError):
+    """There is no complete backup in the target."""
+
+
+class BackupDamagedError(QuorateError):
+    """A file of a backup is missing, or is not what the manifest says."""
+
+
+class OtherHistoryError(QuorateError):
+    """The source is of another cluster than the backup, or its log has another history."""
+
+
+class BackupGapError(QuorateError):
+    """The source no longer has the records that follow the backup."""
+
+
+class BackupTargetError(QuorateError):
+    """The target cannot be used."""

@@ -1,0 +1,178 @@
+"""Answers an audit question, or a query of one's own, from an export or a log, by one engine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quorate.cli.audit_extra import need_arrow, reported_damage
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.cli.session import Session
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
+
+    from audit.database import AuditDatabase
+    from audit.plan import ReadPlan
+    from audit.questions import Query
+
+DUCKDB, SPARK = "duckdb", "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSource:
+    """What a command is to read, the folder of an export or a log, and by which engine."""
+
+    folder: Path | None
+    log: Path | None
+    as_of: int | None
+    uncommitted: bool
+    engine: str = DUCKDB
+
+    def check(self) -> None:
+        """Check the options against each other.
+
+        Raises:
+            CliError: They contradict each other, or pyarrow is not installed.
+            AuditError: The engine is not installed.
+        """
+        if (self.folder is None) == (self.log is None):
+            raise CliError("name either --export or --log", code=Exit.USAGE)
+        if self.uncommitted and self.log is None:
+            raise CliError(
+                "--uncommitted reads a log; an export has what `quorate export` took in",
+                code=Exit.USAGE,
+            )
+        need_arrow()
+        if self.engine == SPARK:
+            from audit.session import require_pyspark
+
+            require_pyspark()
+        else:
+            from audit.database import require_duckdb
+
+            require_duckdb()
+
+    def limit(self) -> int:
+        """Return the as-of offset to ask for."""
+        from audit.questions import LATEST
+
+        return LATEST if self.as_of is None else self.as_of
+
+    def answered_to(self, end_offset: int) -> int:
+        """Return the offset that an answer from a source with this end is true for."""
+        return end_offset if self.as_of is None else min(self.as_of, end_offset)
+
+
+def answer(
+    session: Session, kind: str, columns: Sequence[str], query: Query, source: AuditSource
+) -> None:
+    """Show the answer to an audit question.
+
+    Raises:
+        CliError: The options contradict each other, an extra is missing, or the log is damaged.
+        QuorateError: The source cannot answer.
+    """
+    source.check()
+    plan, end_offset = look_at(session, source)
+    if source.engine == SPARK:
+        rows = _ask_spark(session, query, source)
+    else:
+        with session.progress("reading", None), database(source, plan, query.tables) as found:
+            rows = found.ask(query)
+    _show(session, kind, columns, rows, source.answered_to(end_offset))
+
+
+def answer_sql(session: Session, text: str, source: AuditSource) -> None:
+    """Show the answer to a query of somebody's own.
+
+    Raises:
+        CliError: As ``answer``; or the query is not valid.
+        QuorateError: The source cannot answer.
+    """
+    source.check()
+    from audit.database import tables_named
+    from audit.errors import QueryError
+    from audit.questions import views
+    from audit.schema import TABLES
+
+    plan, end_offset = look_at(session, source)
+    with session.progress("reading", None), database(source, plan, tables_named(text)) as found:
+        try:
+            table = found.ask_sql(text)
+        except QueryError as error:
+            names = ", ".join([*TABLES, *(name for name, _ in views())])
+            hint = f"there are {names}" if "Table with name" in str(error) else ""
+            raise CliError(str(error), hint=hint, code=Exit.USAGE) from error
+    columns = table.schema.names
+    repeated = sorted({name for name in columns if columns.count(name) > 1})
+    if repeated:
+        raise CliError(
+            f"several columns of the answer are called {', '.join(repeated)}",
+            hint="give them names with AS",
+            code=Exit.USAGE,
+        )
+    _show(session, "AuditQuery", columns, table, source.answered_to(end_offset))
+
+
+def database(
+    source: AuditSource, plan: ReadPlan | None, tables: Collection[str]
+) -> AbstractContextManager[AuditDatabase]:
+    """Open a source in DuckDB; of a log, only these tables are read."""
+    from audit.database import database_of_export, database_of_log
+
+    if plan is None:
+        return database_of_export(source.folder or Path(), as_of=source.limit())
+    return database_of_log(plan, tables, as_of=source.limit())
+
+
+def _ask_spark(session: Session, query: Query, source: AuditSource) -> pa.Table:
+    from audit.session import local_session
+    from audit.views import tables_of_export, tables_of_log
+
+    path = source.folder or source.log or Path()
+    with session.progress("asking Spark", None), local_session(source=path) as spark:
+        if source.folder is not None:
+            tables = tables_of_export(spark, source.folder)
+        else:
+            tables = tables_of_log(spark, path, with_unknown=source.uncommitted)
+        return tables.ask(query).toArrow()
+
+
+def look_at(session: Session, source: AuditSource) -> tuple[ReadPlan | None, int]:
+    """Return the plan of a log, None for an export, and the offset that the source ends at.
+
+    Warns of what is wrong with a log, before an engine would wrap that into an error of its own.
+    """
+    if source.log is None:
+        from audit.export_files import ExportFolder
+
+        ranges = ExportFolder(source.folder or Path()).ranges()
+        return None, max((each.end for each in ranges), default=0)
+    from audit.directory import plan_source
+
+    log = source.log
+    with reported_damage():
+        plan = plan_source(log, with_unknown=source.uncommitted)
+        whole = plan_source(log, with_unknown=True) if plan.problems else plan
+    for problem in plan.problems:
+        session.warn(problem)
+    if plan.end_offset < whole.end_offset:
+        session.warn(
+            f"{log}: answered as of offset {plan.end_offset}; what follows, up to "
+            f"{whole.end_offset}, is not known to be committed, and --uncommitted takes it in"
+        )
+    return plan, plan.end_offset
+
+
+def _show(
+    session: Session, kind: str, columns: Sequence[str], found: pa.Table, offset: int
+) -> None:
+    from quorate.cli.arrow_rows import rows_of
+
+    session.show(Result(kind, {"as_of_offset": offset}, rows=rows_of(found), columns=columns))

@@ -1,0 +1,36 @@
+"""Values as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quorate.visible_text import visible
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+_DAY_MS = 24 * _HOUR_MS
+
+
+def as_text(value: object) -> str:
+    """A value in a table cell: one line, without control characters."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{visible(str(key))}={as_text(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(as_text(item) for item in value)
+    return visible(str(value))
+
+
+def ago(age_ms: int) -> str | None:
+    """How long ago something was, in the largest unit that fits; None if that is not known."""
+    if age_ms < 0:
+        return None
+    if age_ms < _MINUTE_MS:
+        return f"{age_ms / 1000:.1f} s ago"
+    for unit, length_ms in (("d", _DAY_MS), ("h", _HOUR_MS)):
+        if age_ms >= length_ms:
+            return f"{age_ms // length_ms} {unit} ago"
+    return f"{age_ms // _MINUTE_MS} min ago"

@@ -1,0 +1,188 @@
+"""``quorate health``: every node is asked, and has one line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+
+from quorate.cli.cells import ago
+from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.each_node import Asked, addresses_of, ask_all
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.output import Result
+from quorate.cli.quorum_view import observers_of, voters_of
+from quorate.cli.session import Session
+from quorate.quorum_arithmetic import Condition, Replica
+from quorum.v1.admin_pb2 import DescribeQuorumResponse
+
+_COLUMNS = ("node_id", "role", "epoch", "log_end_offset", "lag", "last_fetch", "address", "problem")
+_SEEN_BY_LEADER = {
+    Condition.LAGGING: "behind the leader",
+    Condition.SILENT: "silent: the leader hears nothing from it",
+    Condition.UNKNOWN: "the leader has not heard from it yet",
+}
+
+
+@click.command(cls=SessionCommand)
+@pass_session
+def health(session: Session) -> None:
+    """Ask every node how it is: one line each.
+
+    Asks the nodes of --bootstrap and all others that these know, each for itself. Exit code 0: a
+    leader, and no node with a problem. 3: a leader, and problems. 7: no leader, or nobody answers.
+    """
+    report = evaluate(asyncio.run(ask_all(session, session.servers())))
+    fields = {
+        "cluster_id": report.cluster_id,
+        "leader_id": report.leader_id,
+        "leader_epoch": report.leader_epoch,
+        "high_watermark": report.high_watermark,
+        "margin": report.margin,
+        "is_healthy": report.is_healthy,
+    }
+    session.show(Result("Health", fields, rows=report.rows, columns=_COLUMNS))
+    problems = [row for row in report.rows if row["problem"]]
+    if report.leader_id < 0:
+        what = "no node leads" if report.has_answers else "no node answers"
+        raise CliError(what, code=Exit.UNREACHABLE)
+    if problems:
+        raise CliError(f"{len(problems)} of {len(report.rows)} nodes have a problem",
+                       code=Exit.UNHEALTHY)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """What the nodes' answers say together."""
+
+    cluster_id: str | None
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    margin: int | None
+    """Further voters that may fail; None without a leader, who alone knows."""
+    rows: list[dict[str, object]]
+    has_answers: bool
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is a leader and no node has a problem."""
+        return self.leader_id >= 0 and not any(row["problem"] for row in self.rows)
+
+
+def evaluate(asked: Sequence[Asked]) -> HealthReport:
+    """Evaluate what was asked at each address. Of several that say they lead the latest counts."""
+    by_node = {each.answer.node_id: each for each in asked if each.answer is not None}
+    answers = {node: each.answer for node, each in by_node.items() if each.answer is not None}
+    leader = max(
+        (each for each in answers.values() if each.is_leader),
+        key=lambda each: each.leader_epoch,
+        default=None,
+    )
+    best = leader or max(answers.values(), key=lambda each: each.leader_epoch, default=None)
+    replicas: dict[int, Replica] = {}
+    voters = set() if best is None else {each.replica_id for each in best.voters}
+    if leader is not None:
+        replicas = {each.id: each for each in observers_of(leader)}
+        replicas |= {each.id: each for each in voters_of(leader).voters}
+    addresses = {} if best is None else addresses_of(best)
+    failures = {each.address: each.failure for each in asked if each.answer is None}
+    rows = [
+        _row(
+            node,
+            is_voter=node in voters,
+            answer=answers.get(node),
+            address=by_node[node].address if node in by_node else addresses.get(node, ""),
+            failures=failures,
+            seen=replicas.get(node),
+            leader=leader,
+        )
+        for node in sorted(voters | answers.keys() | replicas.keys())
+    ]
+    named = {row["address"] for row in rows}
+    rows += [
+        _unknown_row(address, failure)
+        for address, failure in failures.items()
+        if address not in named
+    ]
+    return HealthReport(
+        best.cluster_id if best is not None else None,
+        leader.node_id if leader is not None else -1,
+        leader.leader_epoch if leader is not None else -1,
+        leader.high_watermark if leader is not None else -1,
+        voters_of(leader).margin if leader is not None else None,
+        rows,
+        bool(answers),
+    )
+
+
+def _row(
+    node: int,
+    *,
+    is_voter: bool,
+    answer: DescribeQuorumResponse | None,
+    address: str,
+    failures: Mapping[str, str],
+    seen: Replica | None,
+    leader: DescribeQuorumResponse | None,
+) -> dict[str, object]:
+    is_leader = leader is not None and node == leader.node_id
+    problems = []
+    if answer is None and (is_voter or address):
+        problems.append(failures.get(address, "its address is not known"))
+    if answer is not None:
+        problems += _own_problems(answer, leader)
+    if seen is not None and seen.condition in _SEEN_BY_LEADER:
+        problems.append(_SEEN_BY_LEADER[seen.condition])
+    if leader is not None:
+        problems += [
+            "disqualified: its disk never votes"
+            for each in leader.voters
+            if each.replica_id == node and each.is_disqualified
+        ]
+        problems += [
+            f"in epoch {each.epoch}, later than the leader's"
+            for each in leader.replicas_ahead
+            if each.replica_id == node
+        ]
+    silent_ms = seen.silent_ms if seen is not None and not is_leader else -1
+    end_offset = answer.log_end_offset if answer is not None else -1
+    return {
+        "node_id": node,
+        "role": "leader" if is_leader else "voter" if is_voter else "observer",
+        "epoch": answer.leader_epoch if answer is not None else None,
+        "log_end_offset": end_offset if end_offset >= 0 else None,
+        "lag": None if seen is None or seen.lag < 0 else seen.lag,
+        "last_fetch": ago(silent_ms),
+        "last_fetch_age_ms": silent_ms,
+        "address": address,
+        "problem": "; ".join(problems),
+    }
+
+
+def _own_problems(
+    answer: DescribeQuorumResponse, leader: DescribeQuorumResponse | None
+) -> list[str]:
+    """What a node says about itself."""
+    problems = []
+    if answer.leader_id < 0:
+        problems.append("knows no leader")
+    elif leader is not None and answer.leader_id != leader.node_id:
+        problems.append(f"takes node {answer.leader_id} for the leader")
+    if leader is not None and answer.cluster_id != leader.cluster_id:
+        problems.append(f"is of cluster {answer.cluster_id}")
+    if answer.replay_stopped:
+        problems.append(f"applies no further record: {answer.replay_stopped}")
+    if answer.divergence_resolution:
+        problems.append(f"log differs: {answer.divergence_resolution}")
+    return problems
+
+
+def _unknown_row(address: str, failure: str) -> dict[str, object]:
+    """An address where no node could be recognised."""
+    return {
+        "node_id": None, "role": None, "epoch": None, "log_end_offset": None, "lag": None,
+        "last_fetch": None, "last_fetch_age_ms": -1, "address": address, "problem": failure,
+    }  # fmt: skip

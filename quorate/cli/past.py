@@ -1,0 +1,114 @@
+"""Shared by the commands that show past states: options, sources and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from audit.errors import AuditError
+from quorate.cli.audit_extra import reported_damage
+from quorate.cli.exits import CliError, Exit
+from quorate.cli.session import Session
+from quorate.timetravel.positions import (
+    NEWEST,
+    Moment,
+    PastState,
+    parse_moment,
+    parse_time,
+    time_text,
+)
+from statemachine.dump import state_digest
+
+
+def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--at-offset``, ``--at-time`` and ``--uncommitted`` to a command."""
+    command = click.option(
+        "--uncommitted",
+        is_flag=True,
+        help="Also admit offsets that are not known to be committed.",
+    )(command)
+    command = click.option(
+        "--at-time",
+        metavar="TIME",
+        help="As of this time: ISO 8601, UTC unless it names an offset, or ms since 1970.",
+    )(command)
+    return click.option(
+        "--at-offset",
+        type=click.IntRange(min=0),
+        help="As of this offset: everything visible below it. Default: all that is committed.",
+    )(command)
+
+
+def moment_of(at_offset: int | None, at_time: str | None) -> Moment:
+    """Return the position that the options name.
+
+    Raises:
+        CliError: Both are given.
+        QuorumUsageError: The time cannot be read.
+    """
+    if at_offset is not None and at_time is not None:
+        raise CliError("an offset and a time exclude each other", code=Exit.USAGE)
+    if at_time is not None:
+        return Moment(time_ms=parse_time(at_time))
+    return NEWEST if at_offset is None else Moment(offset=at_offset)
+
+
+def split_source(text: str, directory: Path | None) -> tuple[Path, Moment]:
+    """Return the source and the position that an argument names.
+
+    It is a path, ``PATH@OFFSET`` or ``PATH@TIME``; with ``directory`` also an offset or a time.
+
+    Raises:
+        CliError: There is no such path.
+        QuorumUsageError: The position cannot be read.
+    """
+    if Path(text).exists():
+        return Path(text), NEWEST
+    path, found, position = text.rpartition("@")
+    if found and Path(path).exists():
+        return Path(path), parse_moment(position)
+    if directory is not None:
+        return directory, parse_moment(text)
+    raise CliError(
+        f"{text}: no such file or directory",
+        hint="for an offset or a time name its directory: DIR@OFFSET, or --in DIR",
+        code=Exit.NOT_FOUND,
+    )
+
+
+@contextmanager
+def reported_past() -> Iterator[None]:
+    """Give a state that cannot be shown the exit code for things not found, and damage its hint.
+
+    Raises:
+        CliError: The state cannot be shown, or the log is damaged.
+    """
+    try:
+        with reported_damage():
+            yield
+    except AuditError as error:
+        raise CliError(str(error), code=Exit.NOT_FOUND) from error
+
+
+def warn_of_problems(session: Session, state: PastState) -> None:
+    """Say what of the source could not be used."""
+    for problem in state.plan.problems:
+        session.warn(problem)
+
+
+def provenance_fields(state: PastState) -> dict[str, object]:
+    """Return where a state comes from, as fields of a document."""
+    image = state.image
+    return {
+        "source": state.plan.source,
+        "cluster_id": state.plan.cluster_id or None,
+        "as_of_offset": image.provenance.end_offset,
+        "epoch": image.provenance.epoch,
+        "append_time": time_text(image.provenance.timestamp_ms),
+        "committed_offset": state.plan.committed_offset,
+        "state_digest": state_digest(image).hex(),
+    }

@@ -1,0 +1,68 @@
+"""``quorate state``: the metadata as of a past offset or time, from files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.output import Result
+from quorate.cli.past import (
+    moment_of,
+    moment_options,
+    provenance_fields,
+    reported_past,
+    warn_of_problems,
+)
+from quorate.cli.session import Session
+from quorate.timetravel.entities import KINDS, Entity, entities
+from quorate.timetravel.positions import state_at
+
+
+@click.command("state", cls=LocalCommand)
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@moment_options
+@click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only these kinds.")
+@click.option("--name", help="Only entities of this name, such as orders-0.")
+@click.option("--count", "only_count", is_flag=True, help="Show how many of each kind there are.")
+@pass_session
+def state(
+    session: Session,
+    source: Path,
+    at_offset: int | None,
+    at_time: str | None,
+    uncommitted: bool,
+    kinds: tuple[str, ...],
+    name: str | None,
+    only_count: bool,
+) -> None:
+    """Show the whole metadata in SOURCE as of an offset or a time. Needs no running node.
+
+    SOURCE is a data directory, ours or a Kafka controller's, a copy of one, or a checkpoint. Its
+    node may be running: what is committed when the command starts is read, and nothing is written.
+    The state is replayed from the nearest checkpoint. as_of_offset says where it ends. Exit code 4
+    says that the log no longer reaches back so far, and which is the oldest state.
+    """
+    with reported_past():
+        found = state_at(source, moment_of(at_offset, at_time), with_uncommitted=uncommitted)
+    warn_of_problems(session, found)
+    shown = [
+        each
+        for each in entities(found.image)
+        if (not kinds or each.kind in kinds) and (name is None or each.name == name)
+    ]
+    fields = provenance_fields(found)
+    if only_count:
+        counts = Counter(each.kind for each in shown)
+        tally = [{"kind": kind, "entities": counts[kind]} for kind in KINDS if counts[kind]]
+        session.show(Result("StateCounts", fields, tally, ("kind", "entities")))
+        return
+    session.show(
+        Result("State", fields, [_row(each) for each in shown], ("kind", "name", "fields"))
+    )
+
+
+def _row(entity: Entity) -> dict[str, object]:
+    return {"kind": entity.kind, "name": entity.name, "fields": entity.fields()}

@@ -1,0 +1,101 @@
+"""``security.*``: how far callers are trusted, and who operates the cluster.
+
+``insecure`` trusts every caller, so it is for one machine. ``tls`` encrypts, and trusts every
+caller with a certificate. ``bound`` gives each caller a role by its certificate, and clients the
+rights that ACLs in the log name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from quorate.config.addresses import parse_address
+from quorate.config.sections import ListenerConfig, TlsConfig
+from quorum.setting import setting
+
+INSECURE = "insecure"
+TLS = "tls"
+BOUND = "bound"
+MODES = (INSECURE, TLS, BOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityConfig:
+    """The security mode of a node, and what each mode asks of the other sections."""
+
+    mode: str = setting(
+        INSECURE,
+        "insecure (loopback only, everybody is believed), tls (encrypted) or bound (roles by "
+        "certificate).",
+        kafka="listener.security.protocol.map",
+    )
+    unsafe_insecure_listeners: bool = setting(
+        False, "Let mode insecure listen beyond loopback: whoever reaches a port may do everything."
+    )
+    operators: tuple[str, ...] = setting(
+        (), "Principals (User:name) that may do everything in mode bound.", kafka="super.users"
+    )
+    allow_everyone_if_no_acl_found: bool = setting(
+        False, "In mode bound, whether clients may do what no ACL is about.",
+        kafka="allow.everyone.if.no.acl.found",
+    )  # fmt: skip
+    reflection: bool = setting(True, "Serve gRPC reflection, which describes the services.")
+
+    def problems(self, listeners: ListenerConfig, tls: TlsConfig) -> list[str]:
+        """Every impossible setting, and what the other sections lack for this mode."""
+        if self.mode not in MODES:
+            return [f"security.mode must be one of {', '.join(MODES)}, not {self.mode!r}"]
+        if self.mode == INSECURE:
+            return self._of_insecure(listeners, tls)
+        found = [
+            f"security.operators: {text!r} is not of the form User:name"
+            for text in self.operators
+            if not all(text.partition(":"))
+        ]
+        if not tls.is_enabled:
+            found.append(
+                f"security.mode {self.mode} needs tls.cert_file, tls.key_file, tls.ca_file"
+            )
+        if self.mode == BOUND and not (tls.node_name and tls.require_client_cert):
+            found.append(
+                "security.mode bound needs tls.node_name and tls.require_client_cert: roles follow "
+                "from certificates"
+            )
+        return found
+
+    def _of_insecure(self, listeners: ListenerConfig, tls: TlsConfig) -> list[str]:
+        if tls.is_enabled:
+            return ["tls.cert_file has no effect in security.mode insecure; set tls or bound"]
+        if self.unsafe_insecure_listeners:
+            return []
+        addresses = (
+            ("client", listeners.client),
+            ("peer", listeners.peer),
+            ("peer_tcp", listeners.peer_tcp),
+        )
+        return [
+            f"listeners.{name} is {text}, beyond loopback, where security.mode insecure lets "
+            "anybody do everything: set security.mode to tls or bound, or "
+            "security.unsafe_insecure_listeners to true"
+            for name, text in addresses
+            if text and not is_loopback(text)
+        ]
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches ``host:port``.
+
+    A name other than ``localhost`` counts as reachable. A text that is no address passes: its own
+    section reports it.
+    """
+    try:
+        host, _ = parse_address(address)
+    except ValueError:
+        return True
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

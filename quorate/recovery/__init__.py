@@ -1,0 +1,1 @@
+"""Recovery of a quorum that has lost the majority of its voters: see DESIGN.md."""

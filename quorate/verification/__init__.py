@@ -1,0 +1,1 @@
+"""Verifying a data directory completely: the log, its checkpoints, and the state they stand for."""
