@@ -1,6 +1,6 @@
 """Plan a read: find out which offsets a directory or file holds, and how far they are committed.
 
-Driver side only: an executor gets the finished ``ReadPlan``. Works on a node's data directory
+The driver plans; a task gets the finished ``ReadPlan``. Works on a node's data directory
 (Quorate's or a Kafka controller's), its partition directory, a copy of either, and a single
 segment or checkpoint file. Takes no lock and writes nothing.
 

@@ -10,6 +10,10 @@ class AuditError(QuorateError):
     """The files cannot answer the request; the message names what is missing."""
 
 
+class QueryError(AuditError):
+    """A user's query is invalid, or is not a single SELECT; the message has the reason."""
+
+
 class LogTruncatedError(AuditError):
     """The log no longer contains records that were read before (requirements 320.4, 320.9).
 

@@ -14,14 +14,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from audit.arrow_schema import arrow_schema
 from audit.directory import plan_source
 from audit.divergence import CLUSTER_ID_KEY, check_same_log
 from audit.errors import AuditError
 from audit.export_files import ExportedRange, ExportFolder
 from audit.plan import ReadPlan
-from audit.reader import Baseline, TableRows, scan_range
+from audit.reader import TableRows
+from audit.replay import Baseline, scan_range
 from audit.scan import ScannedBatch
-from audit.schema import HISTORY, TABLES, arrow_schema
+from audit.schema import HISTORY, TABLES
 from quorum.errors import StorageError
 
 ROWS_PER_FILE = 1_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from audit.scan import ScannedBatch, Step, Visible
@@ -40,6 +41,19 @@ _SOURCES: dict[int, list[tuple[str, str]]] = {
     for key, row in records.RECORD_TYPES.items()
 }
 """By API key: key column and the field that fills it."""
+
+_DERIVED = records.PartitionChangeRecord.__name__
+"""The type of all derived changes."""
+_DEPENDENT = frozenset(
+    {
+        row.record_class.__name__
+        for key, row in records.RECORD_TYPES.items()
+        if any(spec.name == "topic_id" for spec in row.fields)
+        and "topic" not in dict(_SOURCES[key])
+    }
+    | {_DERIVED}
+)
+"""The types whose rows need the state: they name a topic by its id only, or can be derived."""
 
 
 def key_values(content: MetadataRecord, topic: str | None) -> list[object]:
@@ -96,23 +110,53 @@ def _who(headers: Headers) -> tuple[str | None, ...]:
     return tuple(None if value is None else value.decode(errors="replace") for value in values)
 
 
-def history_rows(scanned: ScannedBatch, committed_offset: int) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True)
+class HistoryWanted:
+    """Which rows of ``history`` are wanted: of [start_offset, end_offset), of these types."""
+
+    start_offset: int
+    end_offset: int
+    types: frozenset[str] = frozenset()
+    """Names of record types; empty for all."""
+    with_payload: bool = True
+    """Whether the column ``payload`` is wanted, which takes the most time; null if not."""
+
+    @property
+    def needs_state(self) -> bool:
+        """Whether a row depends on earlier records: a topic's name, or a derived change."""
+        return not self.types or not self.types.isdisjoint(_DEPENDENT)
+
+
+def history_rows(
+    scanned: ScannedBatch, committed_offset: int, wanted: HistoryWanted
+) -> Iterator[Row]:
     """Yield the batch's rows of ``history``: each record, then the changes derived from it."""
+    types, with_payload = wanted.types, wanted.with_payload
     batch = scanned.batch
     position = Position(batch, scanned.headers, committed_offset)
     digest = batch.digest.hex() or None
     for step in scanned.steps:
+        if not wanted.start_offset <= step.record.offset < wanted.end_offset:
+            continue
         content = step.content
-        here = position.of(step, type(content).__name__, 0, is_derived=False)
-        if isinstance(content, MetadataRecord):
-            version = written_version(step.record.value or b"")
-            yield (*here, *record_values(content, version, step.topic, digest))
-        else:
-            yield (*here, *control_values(content, digest))
+        name = type(content).__name__
+        if not types or name in types:
+            here = position.of(step, name, 0, is_derived=False)
+            if isinstance(content, MetadataRecord):
+                version = written_version(step.record.value or b"")
+                values = record_values(
+                    content, version, step.topic, digest, with_payload=with_payload
+                )
+            else:
+                values = control_values(content, digest)
+            yield (*here, *values)
+        if types and _DERIVED not in types:
+            continue
         for number, (change, topic) in enumerate(zip(step.derived, step.derived_topics), start=1):
-            here = position.of(step, type(change).__name__, number, is_derived=True)
+            here = position.of(step, _DERIVED, number, is_derived=True)
             version = records.lowest_version(change)
-            yield (*here, *record_values(change, version, topic, digest))
+            values = record_values(change, version, topic, digest, with_payload=with_payload)
+            yield (*here, *values)
 
 
 def typed_row(change: Visible, position: Position) -> Row:
@@ -140,10 +184,11 @@ def baseline_row(
 
 
 def record_values(
-    content: MetadataRecord, version: int, topic: str | None, digest: str | None
-) -> Row:
+    content: MetadataRecord, version: int, topic: str | None, digest: str | None,
+    *, with_payload: bool = True,
+) -> Row:  # fmt: skip
     """Return the columns of ``history`` after the position, for a metadata record."""
-    payload = _json(record_payload(content, version))
+    payload = _json(record_payload(content, version)) if with_payload else None
     return (version, False, *key_values(content, topic), payload, digest)
 
 

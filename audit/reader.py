@@ -1,7 +1,7 @@
 """Read a planned range of the log as Arrow record batches, without Spark or Java.
 
-This module defines the order (baseline, then batches), the start of the replay, and the conversion
-to Arrow. ``history_rows`` and ``typed_rows`` make the rows.
+This module collects rows and converts them to Arrow. ``replay`` yields what they are made of,
+``history_rows`` and ``typed_rows`` make them.
 
 Runs on Spark executors: its imports must not reach an event loop, gRPC or protobuf.
 """
@@ -9,13 +9,13 @@ Runs on Spark executors: its imports must not reach an event loop, gRPC or proto
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from audit.errors import AuditError
+from audit.arrow_schema import arrow_schema
 from audit.history_rows import (
+    HistoryWanted,
     Position,
     Row,
     baseline_row,
@@ -25,16 +25,14 @@ from audit.history_rows import (
     typed_row,
 )
 from audit.plan import CheckpointFile, ReadPlan
-from audit.scan import Scan, ScannedBatch, load_state
-from audit.schema import HISTORY, SET, TABLES, arrow_schema, columns
-from audit.segment_file import FoundBatch, read_segment
+from audit.replay import Baseline, image_at, scan_range
+from audit.scan import ScannedBatch
+from audit.schema import HISTORY, SET, TABLES, columns
 from audit.typed_rows import state_effects
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
-from quorum.types import SnapshotId
 from snapshot.reader import CheckpointReader
 from statemachine.codec import decode_record
-from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.payload import written_version
 
 ROWS_PER_BATCH = 8192
@@ -53,84 +51,6 @@ _STATED_BY = {
 """Record type of rows that restate an entity of a typed table completely."""
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The state below an offset, in place of the records that led to it."""
-
-    snapshot_id: SnapshotId
-    image: MetadataImage
-    checkpoint: CheckpointFile | None = None
-
-
-def scan_range(
-    plan: ReadPlan, start_offset: int, end_offset: int
-) -> Iterator[Baseline | ScannedBatch]:
-    """Yield everything in [start_offset, end_offset): the baseline if it is in range, then batches.
-
-    Raises:
-        LogDamagedError, CorruptBatchError, SnapshotCorruptError: A file is damaged or holds
-            records unknown to this release; the message names file, position and cause.
-        StorageError: A file cannot be read.
-    """
-    baseline = plan.baseline
-    if baseline is not None and start_offset < baseline.end_offset:
-        scan = Scan(None)
-        middle = min(baseline.end_offset, end_offset)
-        for batch in _batches(plan, start_offset, middle):
-            yield scan.take(batch)
-        if baseline.end_offset > end_offset:
-            return
-        scan = Scan(load_state(baseline))
-        yield Baseline(baseline.snapshot_id, scan.image(), baseline)
-        start_offset = baseline.end_offset
-    else:
-        scan = _scan_to(plan, start_offset)
-    for batch in _batches(plan, start_offset, end_offset):
-        yield scan.take(batch)
-
-
-def image_at(plan: ReadPlan, offset: int) -> Baseline:
-    """Return the state as of ``offset``: every change that is visible below it.
-
-    Raises:
-        AuditError: The state at that offset is not known from this source.
-        LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
-            ``scan_range``.
-    """
-    lowest = plan.baseline.end_offset if plan.baseline is not None else plan.start_offset
-    if not lowest <= offset <= plan.end_offset:
-        raise AuditError(
-            f"{plan.source}: the state as of offset {offset} is not known, only the states as of "
-            f"offsets {lowest} to {plan.end_offset}"
-        )
-    image = _scan_to(plan, offset).image()
-    provenance = image.provenance
-    return Baseline(SnapshotId(offset, provenance.epoch), image)
-
-
-def _scan_to(plan: ReadPlan, offset: int) -> Scan:
-    """Replay up to ``offset`` from the newest checkpoint below it."""
-    checkpoint = plan.replay_start(offset)
-    if checkpoint is not None:
-        scan, begin = Scan(load_state(checkpoint)), checkpoint.end_offset
-    elif plan.start_offset == 0:
-        scan, begin = Scan(EMPTY_IMAGE), 0
-    else:
-        return Scan(None)
-    for batch in _batches(plan, begin, offset):
-        if batch.header.end_offset <= offset:
-            scan.take(batch, observe=False)
-    return scan
-
-
-def _batches(plan: ReadPlan, start_offset: int, end_offset: int) -> Iterator[FoundBatch]:
-    for segment in plan.segments:
-        start = max(start_offset, segment.start_offset)
-        end = min(end_offset, segment.end_offset)
-        if start < end:
-            yield from read_segment(replace(segment, start_offset=start, end_offset=end))
-
-
 class TableRows:
     """Collects the rows of the requested tables, in log order."""
 
@@ -142,12 +62,19 @@ class TableRows:
         start_offset: int = 0,
         end_offset: int | None = None,
         types: Collection[str] = (),
+        names: Collection[str] = (),
     ) -> None:
-        """Collect rows of [start_offset, end_offset); ``types`` limits the rows of ``history``."""
+        """Collect rows of [start_offset, end_offset); ``types`` limits the rows of ``history``.
+
+        ``names`` are the columns that the caller will use, all by default; others may be null.
+        """
         self._committed_offset = plan.committed_offset
         self._start_offset = start_offset
         self._end_offset = plan.end_offset if end_offset is None else end_offset
         self._types = frozenset(types)
+        self.wanted = HistoryWanted(
+            start_offset, self._end_offset, self._types, not names or "payload" in names
+        )
         self._names = [column.name for column in columns(HISTORY)]
         self._type_column = self._names.index("record_type")
         self.rows: dict[str, list[Row]] = {table: [] for table in tables}
@@ -159,12 +86,7 @@ class TableRows:
             return
         history = self.rows.get(HISTORY)
         if history is not None:
-            start, end, types = self._start_offset, self._end_offset, self._types
-            history += [
-                row
-                for row in history_rows(item, self._committed_offset)
-                if start <= row[0] < end and (not types or row[self._type_column] in types)
-            ]
+            history += history_rows(item, self._committed_offset, self.wanted)
         position: Position | None = None
         batch = None
         for change in item.visible:
@@ -202,13 +124,18 @@ class TableRows:
         end_column = self._names.index("batch_end_offset")
         self.rows[HISTORY] = [row for row in self.rows[HISTORY] if row[end_column] <= end_offset]
 
-    def take(self, table: str, *, at_least: int = 1) -> pa.RecordBatch | None:
-        """Return and clear the rows of a table; None if there are fewer than ``at_least``."""
+    def take(
+        self, table: str, *, at_least: int = 1, names: Sequence[str] = ()
+    ) -> pa.RecordBatch | None:
+        """Return and clear the rows of a table; None if there are fewer than ``at_least``.
+
+        ``names`` selects columns, in their order; all by default.
+        """
         rows = self.rows[table]
         if len(rows) < max(at_least, 1):
             return None
         self.rows[table] = []
-        return to_record_batch(table, rows)
+        return to_record_batch(table, rows, names)
 
 
 def _checkpoint_rows(baseline: Baseline, checkpoint: CheckpointFile) -> Iterator[Row]:
@@ -233,12 +160,13 @@ def _checkpoint_rows(baseline: Baseline, checkpoint: CheckpointFile) -> Iterator
                 number += 1
 
 
-def to_record_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
-    """Convert rows of a table to one Arrow record batch."""
+def to_record_batch(table: str, rows: Sequence[Row], names: Sequence[str] = ()) -> pa.RecordBatch:
+    """Convert rows of a table to one Arrow record batch, of the columns ``names`` if given."""
     schema = arrow_schema(table)
-    arrays = [
-        pa.array(values, type=field.type) for values, field in zip(zip(*rows), schema, strict=True)
-    ]
+    columns_of = dict(zip(schema.names, zip(*rows), strict=True))
+    if names:
+        schema = pa.schema([schema.field(name) for name in names])
+    arrays = [pa.array(columns_of[field.name], type=field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -249,10 +177,12 @@ def read_table(
     end_offset: int | None = None,
     *,
     types: Collection[str] = (),
+    names: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield one table's rows of [start_offset, end_offset), by default of the whole plan.
 
-    ``types`` limits ``history`` to these record types.
+    ``types`` limits ``history`` to these record types, ``names`` selects columns. If all these
+    types stand for themselves (``HistoryWanted.needs_state``), nothing before the range is read.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
@@ -260,18 +190,56 @@ def read_table(
     """
     start = plan.first_offset if start_offset is None else start_offset
     end = plan.end_offset if end_offset is None else min(end_offset, plan.end_offset)
-    collected = TableRows(plan, [table], start_offset=start, end_offset=end, types=types)
-    for item in scan_range(plan, start, end):
+    collected = TableRows(
+        plan, [table], start_offset=start, end_offset=end, types=types, names=names
+    )
+    with_state = needs_state(table, types)
+    for item in scan_range(plan, start, end, with_state=with_state):
         collected.add(item)
-        full = collected.take(table, at_least=ROWS_PER_BATCH)
+        full = collected.take(table, at_least=ROWS_PER_BATCH, names=names)
         if full is not None:
             yield full
-    rest = collected.take(table)
+    rest = collected.take(table, names=names)
     if rest is not None:
         yield rest
 
 
-def read_state(plan: ReadPlan, table: str, as_of: int) -> Iterator[pa.RecordBatch]:
+def read_tables(plan: ReadPlan, tables: Sequence[str]) -> dict[str, pa.Table]:
+    """Return all rows of several tables of a plan, replayed once, in log order.
+
+    Raises:
+        LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
+            ``scan_range``.
+    """
+    found: dict[str, list[pa.RecordBatch]] = {table: [] for table in tables}
+    if not found:
+        return {}
+    collected = TableRows(plan, tables)
+
+    def take(at_least: int) -> None:
+        for table, batches in found.items():
+            batch = collected.take(table, at_least=at_least)
+            if batch is not None:
+                batches.append(batch)
+
+    for item in scan_range(plan, plan.first_offset, plan.end_offset):
+        collected.add(item)
+        take(ROWS_PER_BATCH)
+    take(1)
+    return {
+        table: pa.Table.from_batches(batches, arrow_schema(table))
+        for table, batches in found.items()
+    }
+
+
+def needs_state(table: str, types: Collection[str] = ()) -> bool:
+    """Whether rows of a table, of these types, depend on records before them."""
+    return table != HISTORY or HistoryWanted(0, 0, frozenset(types)).needs_state
+
+
+def read_state(
+    plan: ReadPlan, table: str, as_of: int, names: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """Yield every entity of one typed table as of an offset, as baseline rows.
 
     Raises:
@@ -281,6 +249,6 @@ def read_state(plan: ReadPlan, table: str, as_of: int) -> Iterator[pa.RecordBatc
     """
     collected = TableRows(plan, [table])
     collected.add(image_at(plan, as_of))
-    rest = collected.take(table)
+    rest = collected.take(table, names=names)
     if rest is not None:
         yield rest

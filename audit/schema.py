@@ -1,7 +1,7 @@
 """The tables of the audit trail: every column with its type and meaning, as plain data.
 
-``history_rows`` and ``typed_tables`` make the rows; ``arrow_schema`` and ``spark_schema`` convert
-the columns.
+``history_rows`` and ``typed_tables`` make the rows. ``audit.arrow_schema`` converts the columns for
+Arrow, ``spark_schema`` for Spark.
 
 Two kinds of table:
 
@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-
-import pyarrow as pa
 
 
 class ColumnType(StrEnum):
@@ -210,23 +208,10 @@ def key_columns(table: str) -> tuple[str, ...]:
     return tuple(column.name for column in _TYPED[table] if column.key)
 
 
-_ARROW: dict[ColumnType, pa.DataType] = {
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.INT: pa.int32(),
-    ColumnType.LONG: pa.int64(),
-    ColumnType.DOUBLE: pa.float64(),
-    ColumnType.TEXT: pa.string(),
-    ColumnType.TIME: pa.timestamp("ms", tz="UTC"),
-    ColumnType.INTS: pa.list_(pa.field("element", pa.int32())),
-    ColumnType.TEXTS: pa.list_(pa.field("element", pa.string())),
-}
-
-
-def arrow_schema(table: str) -> pa.Schema:
-    """Return the table's schema in Arrow and Parquet."""
-    return pa.schema([pa.field(column.name, _ARROW[column.type]) for column in columns(table)])
-
-
-def spark_schema(table: str) -> str:
-    """Return the table's schema as Spark DDL."""
-    return ", ".join(f"`{column.name}` {column.type.value}" for column in columns(table))
+def spark_schema(table: str, names: tuple[str, ...] = ()) -> str:
+    """Return the table's schema as Spark DDL, of the columns ``names`` if there are any."""
+    return ", ".join(
+        f"`{column.name}` {column.type.value}"
+        for column in columns(table)
+        if not names or column.name in names
+    )

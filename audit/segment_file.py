@@ -1,7 +1,7 @@
 """Read a segment file batch by batch with only the standard library and crc32c.
 
-For executors, which do not have ``quorum.log``. Every batch is verified: its checksum, and that it
-follows the previous one. The log digest is computed on the way.
+For executors, which load nothing of ``quorum.log``. Every batch is verified: its checksum, and that
+it follows the previous one. The log digest is computed on the way.
 """
 
 from __future__ import annotations

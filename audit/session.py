@@ -1,6 +1,6 @@
 """Start a quiet local Spark session with the metadata log as a data source.
 
-``audit.java`` finds the Java runtime; ``audit.views`` has the queries.
+``audit.java`` finds the Java runtime; ``audit.views`` asks.
 """
 
 from __future__ import annotations

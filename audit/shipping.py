@@ -1,19 +1,27 @@
 """The zip of modules that Spark executors need, for clusters where Quorate is not installed.
 
-The list is short on purpose (architecture, guard 4): only modules that read, without gRPC, protobuf
-or an event loop. Besides the standard library they need ``msgpack``, ``crc32c``, ``immutables``,
-``zstandard`` for compressed batches, and ``pyarrow``.
+The list is short on purpose (architecture, guard 4): only modules that plan and read, without gRPC,
+protobuf or an event loop. Spark plans in a Python process of its own, with the executors' Python,
+so planning is part of it. Besides the standard library they need ``msgpack``, ``crc32c``,
+``immutables``, ``zstandard`` for compressed batches, and ``pyarrow``.
 """
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import quorum
 import snapshot
 import statemachine
 from audit import schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FOLDERS = {
     "audit": Path(schema.__file__).parent,
@@ -22,15 +30,32 @@ _FOLDERS = {
     "statemachine": Path(statemachine.__file__).parent,
 }
 _AUDIT = (
-    "__init__", "errors", "history_rows", "lineage", "plan", "reader", "schema", "segment_file",
-    "source_reader", "source_stream", "typed_rows", "typed_tables", "scan",
+    "__init__", "arrow_schema", "directory", "errors", "history_rows", "lineage", "plan", "reader",
+    "replay", "schema", "segment_file", "source", "source_reader", "source_stream", "typed_rows",
+    "typed_tables", "scan",
 )  # fmt: skip
-_DRIVER_ONLY = frozenset({"core", "log", "runtime", "transport", "v1", "prepare"})
+_LEFT_OUT = frozenset({"core", "runtime", "transport", "v1", "prepare"})
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)
 
 
+def ship(spark: SparkSession) -> None:
+    """Make the data source ``cluster_metadata`` known to a session whose executors lack Quorate.
+
+    Sends the zip to them, then registers the source: Spark gives a source the files that were
+    there when it was registered, so the other order ends in ModuleNotFoundError. The driver must
+    have Quorate installed.
+    """
+    from audit.source import ClusterMetadataSource
+
+    # Spark reads the file until the session ends.
+    folder = tempfile.mkdtemp(prefix="quorate-executor-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    spark.sparkContext.addPyFile(str(write_executor_zip(Path(folder) / "quorate-executor.zip")))
+    spark.dataSource.register(ClusterMetadataSource)
+
+
 def write_executor_zip(path: Path) -> Path:
-    """Write the zip; pass it to ``SparkContext.addPyFile`` or ``--py-files``.
+    """Write the zip; pass it to ``SparkContext.addPyFile`` or ``--py-files`` before registering.
 
     Equal sources give equal bytes.
     """
@@ -40,7 +65,7 @@ def write_executor_zip(path: Path) -> Path:
                 inner = file.relative_to(folder)
                 if package == "audit" and inner.stem not in _AUDIT:
                     continue
-                if _DRIVER_ONLY.isdisjoint(inner.parts):
+                if _LEFT_OUT.isdisjoint(inner.parts):
                     info = zipfile.ZipInfo(f"{package}/{inner.as_posix()}", _FIXED_DATE)
                     info.compress_type = zipfile.ZIP_DEFLATED
                     archive.writestr(info, file.read_bytes())

@@ -9,12 +9,14 @@ Options (only ``path`` is required):
 - ``table``: ``history`` (default) or a typed table, see ``audit.schema``.
 - ``startOffset``, ``endOffset``: first offset to read, first offset not to read.
 - ``types``: record types of ``history`` to read, separated by commas.
+- ``columns``: columns to return, separated by commas; all by default.
 - ``asOfOffset``: the state of a typed table as of this offset, instead of its changes.
 - ``uncommitted``: ``true`` also reads records not known to be committed; their rows are marked.
+- ``minPartitions``: about so many tasks; 2 or 4 by default, each of at least 20,000 offsets.
 - ``maxOffsetsPerTrigger``: for streams, the approximate number of offsets per micro-batch.
 
 Filters are not pushed down: pyspark 4.3.0 keeps pushed filters on a relation that is used
-again, and later queries miss rows. Ranges and types are therefore options.
+again, and later queries miss rows. Ranges, types and columns are therefore options.
 
 See: SPARK-44076 (Python data source API), docs/audit.md.
 """
@@ -29,7 +31,7 @@ from pyspark.sql.types import StructType
 
 from audit.directory import plan_source
 from audit.errors import AuditError
-from audit.schema import HISTORY, TABLES, spark_schema
+from audit.schema import HISTORY, TABLES, columns, spark_schema
 from audit.source_reader import HistoryReader, Question
 from audit.source_stream import HistoryStream
 from statemachine.records import RECORD_TYPES
@@ -48,6 +50,8 @@ _OPTIONS = frozenset(
         "asofoffset",
         "uncommitted",
         "maxoffsetspertrigger",
+        "columns",
+        "minpartitions",
     }
 )
 
@@ -71,8 +75,12 @@ class ClusterMetadataSource(DataSource):
         return "cluster_metadata"
 
     def schema(self) -> str:
-        """Return the columns of the requested table."""
-        return spark_schema(self._table)
+        """Return the requested columns of the requested table.
+
+        Raises:
+            AuditError: The table has no such column.
+        """
+        return spark_schema(self._table, self._columns())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan the read of the directory, which fixes its end.
@@ -88,7 +96,7 @@ class ClusterMetadataSource(DataSource):
         start, end = self._offset("startOffset"), self._offset("endOffset")
         if as_of is not None and (start, end) != (None, None):
             raise AuditError("asOfOffset excludes startOffset and endOffset")
-        question = Question(self._table, self._types(), as_of)
+        question = self._question(as_of)
         plan = plan_source(self._path(), with_unknown=self._flag("uncommitted"))
         first = plan.first_offset if start is None else max(start, plan.first_offset)
         behind = plan.end_offset if end is None else min(end, plan.end_offset)
@@ -104,13 +112,30 @@ class ClusterMetadataSource(DataSource):
         for option in ("asOfOffset", "endOffset", "uncommitted"):
             if option in self.options:
                 raise AuditError(f"option {option} is not available for streams")
-        question = Question(self._table, self._types())
+        question = self._question(None)
         return HistoryStream(
             str(self._path()),
             question,
             self._offset("startOffset"),
             self._offset("maxOffsetsPerTrigger"),
         )
+
+    def _question(self, as_of: int | None) -> Question:
+        tasks = self._offset("minPartitions")
+        if tasks == 0:
+            raise AuditError("option minPartitions is 0, expected at least 1")
+        return Question(self._table, self._types(), as_of, self._columns(), tasks)
+
+    def _columns(self) -> tuple[str, ...]:
+        wanted = _listed(self.options.get("columns", ""))
+        known = [column.name for column in columns(self._table)]
+        unknown = sorted(set(wanted) - set(known))
+        if unknown:
+            raise AuditError(
+                f"table {self._table} has no column {', '.join(unknown)}; there are "
+                f"{', '.join(known)}"
+            )
+        return tuple(name for name in known if name in wanted)
 
     def _path(self) -> Path:
         path = self.options.get("path")
@@ -123,7 +148,7 @@ class ClusterMetadataSource(DataSource):
         if text is None:
             return None
         if not (text.isascii() and text.isdecimal()):
-            raise AuditError(f"option {option} is {text!r}, expected an offset")
+            raise AuditError(f"option {option} is {text!r}, expected a number")
         return int(text)
 
     def _flag(self, option: str) -> bool:
@@ -133,9 +158,7 @@ class ClusterMetadataSource(DataSource):
         return text == "true"
 
     def _types(self) -> tuple[str, ...]:
-        types = tuple(
-            part.strip() for part in self.options.get("types", "").split(",") if part.strip()
-        )
+        types = _listed(self.options.get("types", ""))
         known = _CONTROL_TYPES | {record_type.name for record_type in RECORD_TYPES.values()}
         unknown = sorted(set(types) - known)
         if unknown:
@@ -143,3 +166,7 @@ class ClusterMetadataSource(DataSource):
         if types and self._table != HISTORY:
             raise AuditError("option types is only available for table history")
         return types
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -87,11 +87,11 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _position(plan, end, plan.last_epoch(end), known)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return one task per file in the range."""
+        """Return the tasks of the range, as ``Question.splits``."""
         plan = self._plan()
         _check(plan, start)
         _check(plan, end)
-        pairs = plan.ranges(start["offset"], end["offset"])
+        pairs = self._question.splits(plan, start["offset"], end["offset"])
         return [PlannedRange(plan, *pair) for pair in pairs]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

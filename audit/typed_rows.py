@@ -15,6 +15,7 @@ from quorum.types import Uuid, uuid_to_text
 from statemachine import records
 from statemachine.delta import ImageDelta
 from statemachine.image import MetadataImage
+from statemachine.redaction import shown_config
 from statemachine.sections.cluster import BrokerRegistration, ControllerRegistration
 from statemachine.sections.configs import ResourceType
 from statemachine.sections.partitions import PartitionState
@@ -80,10 +81,11 @@ def resource_type_name(resource_type: int) -> str:
 def config_effect(
     resource: tuple[int, str], key: str, value: str | None, old_value: str | None
 ) -> Effect:
-    """Return a configuration's current value, None if it was removed."""
+    """Return a configuration's current value, None if it was removed; secrets are hidden."""
     change = DELETE if value is None else SET
     name = (resource_type_name(resource[0]), resource[1], key)
-    return Effect("configs", change, (*name, value, old_value))
+    values = shown_config(key, value), shown_config(key, old_value)
+    return Effect("configs", change, (*name, *values))
 
 
 def _endpoints(endpoints: tuple[records.ListenerEndpoint, ...]) -> list[str]:

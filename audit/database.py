@@ -1,0 +1,194 @@
+"""The tables of an audit trail in DuckDB, in this process: answers without Java.
+
+``audit.questions`` has the questions; ``audit.views`` answers the same ones in Spark, with the same
+rows in the same order.
+
+A database reads the files of an export where they lie. A log is replayed into memory first.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from audit import questions
+from audit.arrow_schema import arrow_schema
+from audit.errors import AuditError, QueryError
+from audit.export_files import ExportFolder
+from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
+from audit.schema import TABLES
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from audit.plan import ReadPlan
+
+_WORD = re.compile(r"\w+")
+_PARAMETER = re.compile(r":(\w+)")
+_NAMES = {name: name for name in (*TABLES, BASELINES)}
+
+
+def require_duckdb() -> None:
+    """Check that DuckDB is installed.
+
+    Raises:
+        AuditError: It is not; the message names the extra to install.
+    """
+    if importlib.util.find_spec("duckdb") is None:
+        raise AuditError("DuckDB is not installed; run: pip install 'quorate[parquet]'")
+
+
+class AuditDatabase:
+    """Answers questions and queries. It can read its own tables only, and write nothing."""
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def ask(self, query: Query) -> pa.Table:
+        """Return the answer to a question."""
+        return self._run(_text(query), query.arguments)
+
+    def ask_sql(self, text: str) -> pa.Table:
+        """Return the answer to a query in DuckDB's SQL.
+
+        Tables and views (``questions.views``) stand by their names.
+
+        Raises:
+            QueryError: It is not one single query, or not valid.
+        """
+        import duckdb
+
+        try:
+            statements = self._connection.extract_statements(text)
+        except duckdb.Error as error:
+            raise _invalid(error, text) from error
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise QueryError("expected one SELECT, DESCRIBE or SHOW TABLES; nothing else is run")
+        return self._run(text, {})
+
+    def _run(self, text: str, arguments: Mapping[str, str]) -> pa.Table:
+        import duckdb
+
+        try:
+            relation = self._connection.sql(text, params=dict(arguments) or None)
+            return relation.to_arrow_table()
+        except duckdb.Error as error:
+            raise _invalid(error, text) from error
+
+
+@contextmanager
+def database_of_export(folder: Path, *, as_of: int = LATEST) -> Iterator[AuditDatabase]:
+    """Open the complete files of an export; the views show the state as of an offset (exclusive).
+
+    Raises:
+        AuditError: The folder contains no export, or DuckDB is not installed.
+    """
+    export = ExportFolder(folder)
+    if not export.ranges():
+        raise AuditError(f"{folder}: contains no export")
+    with _connection() as connection:
+        files = {table: [str(file.resolve()) for file in export.files(table)] for table in TABLES}
+        for table, paths in files.items():
+            if paths:
+                # By name: a table may have got columns since the first of its files was written.
+                listed = ", ".join(_literal(path) for path in paths)
+                _create_view(
+                    connection, table, f"FROM read_parquet([{listed}], union_by_name = true)"
+                )
+            else:
+                connection.register(table, arrow_schema(table).empty_table())
+        _create_view(connection, BASELINES, _text(Query(BASELINES_OF_HISTORY)))
+        for name, query in questions.views(as_of):
+            _create_view(connection, name, _text(query))
+        yield _locked(connection, [path for paths in files.values() for path in paths])
+
+
+@contextmanager
+def database_of_log(
+    plan: ReadPlan, tables: Collection[str] = TABLES, *, as_of: int = LATEST
+) -> Iterator[AuditDatabase]:
+    """Replay a planned log into these tables; other tables do not exist.
+
+    There are the views over these tables, as of an offset (exclusive).
+
+    Raises:
+        AuditError: DuckDB is not installed.
+        LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As ``read_tables``.
+    """
+    # Loaded here: an export needs none of what replays, which takes a third of a second to load.
+    from audit.reader import read_tables
+
+    ends = [] if plan.baseline is None else [plan.baseline.end_offset]
+    baselines = pa.table({"end_offset": pa.array(ends, pa.int64())})
+    with _connection() as connection:
+        for table, rows in read_tables(plan, [name for name in TABLES if name in tables]).items():
+            connection.register(table, rows)
+        connection.register(BASELINES, baselines)
+        for name, query in questions.views(as_of):
+            if query.tables <= {BASELINES, *tables}:
+                _create_view(connection, name, _text(query))
+        yield _locked(connection, [])
+
+
+def tables_named(text: str) -> set[str]:
+    """Return the tables that a query may read: those it names, and those of views that it names."""
+    words = {word.lower() for word in _WORD.findall(text)}
+    found = words & set(TABLES)
+    for name, query in questions.views():
+        if name in words:
+            found |= query.tables - {BASELINES}
+    return found
+
+
+@contextmanager
+def _connection() -> Iterator[DuckDBPyConnection]:
+    require_duckdb()
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="quorate-audit-") as scratch:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "temp_directory": scratch,
+        }
+        with duckdb.connect(":memory:", config=settings) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            # As in Spark: null is less than everything.
+            connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+            yield connection
+
+
+def _locked(connection: DuckDBPyConnection, files: list[str]) -> AuditDatabase:
+    """Leave nothing to be read but the tables: no other file, no network, no Python variable."""
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET allowed_paths = ?", [files])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return AuditDatabase(connection)
+
+
+def _create_view(connection: DuckDBPyConnection, name: str, text: str) -> None:
+    connection.execute(f"CREATE VIEW {name} AS {text}")
+
+
+def _text(query: Query) -> str:
+    return _PARAMETER.sub(r"$\1", query.text.format_map(_NAMES))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _invalid(error: Exception, text: str) -> QueryError:
+    message = " ".join(str(error).split("\n\nLINE ")[0].split())
+    hint = ""
+    if "syntax error" in message and re.search(r'(?<![".\w])offset\b(?!")', text, re.IGNORECASE):
+        hint = "; the column offset needs double quotes, because OFFSET is a word of SQL"
+    return QueryError(f"{message}{hint}")
