@@ -27,7 +27,7 @@ class NotStarted:
     """A process ended before its replica ran."""
 
     why: str
-    again_us: int
+    retry_us: int
     """Time until the next attempt, from now."""
     is_machine_up: bool = False
     """Whether only the process ended, so that its unsynced writes survive."""

@@ -241,7 +241,7 @@ class Consumer:
         if not self._is_gone:
             raise Violation(
                 NAME,
-                "a position was given up that no log had lost",
+                "a position was abandoned although no log had lost it",
                 consumer=self._name,
                 what=what,
             )
@@ -300,7 +300,11 @@ class Consumer:
         return UnavailableError(str(error)) if may_ask_again(refused) else refused
 
     def _check_disk(self, error: Exception) -> None:
-        """-"""
+        """Require that the node's disk explains why the records cannot be read.
+
+        Raises:
+            Violation: The disk is intact, or the service was called wrongly.
+        """
         disk = self._cluster.members[self._node_id].disk
         if isinstance(error, QuorumUsageError) or not (disk.is_suspect or disk.files.is_latent):
             raise Violation(

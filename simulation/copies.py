@@ -54,10 +54,10 @@ class CopyLinks:
             self.sent += 1
             self._after(self._claim, self.copy.incarnation, to, message.request_id)
 
-    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+    def set_hints(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
         """Ignore hints: nothing misleads a copy."""
 
-    def door_closed(self, node_id: NodeId) -> None:
+    def process_ended(self, node_id: NodeId) -> None:
         """Ignore it: no node is connected to a copy."""
 
     def _after(self, call: object, *arguments: object) -> None:
@@ -89,13 +89,13 @@ class CopyLinks:
             peer_sessions = self._peer_sessions[where] = PeerSessions()
             for each in self._cluster.members.values():
                 if each.is_up and each is not receiver:
-                    peer_sessions.take(PeerSession(each.key, b"life %d" % each.incarnation, _ask))
+                    peer_sessions.take(PeerSession(each.key, b"run %d" % each.incarnation, _ask))
         return self._peer_sessions[where]
 
     def _refused(self, incarnation: int, to: NodeId, receiver_id: NodeId, request_id: int) -> None:
         copy = self.copy
         if copy is not None and copy.incarnation == incarnation and not self.is_alone:
-            # The original has answered the probe, so it lives.
+            # The original has answered the probe, so it runs.
             self.refused_by.add(receiver_id)
             self._cluster.counts.copies_refused += 1
             self._cluster.note(receiver_id, "refuse", f"a copy of node {copy.id}")
@@ -103,7 +103,7 @@ class CopyLinks:
 
 
 def _ask() -> None:
-    """Ignore the probe: the simulator knows whether the original lives."""
+    """Ignore the probe: the simulator knows whether the original runs."""
 
 
 def start_copy(cluster: Population, original: Member, rng: random.Random) -> CopyLinks:

@@ -31,7 +31,7 @@ class Counts:
     regressions: int = 0
     voter_changes: int = 0
     disqualified: int = 0
-    found_out: int = 0
+    rollbacks_detected: int = 0
     id_blocks: int = 0
     strangers: int = 0
     strangers_served: int = 0

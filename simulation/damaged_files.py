@@ -333,7 +333,11 @@ class DamagedFiles:
     def is_touched(self) -> bool:
         """Return whether anything was damaged since the node last started from the directory."""
         return bool(
-            self._unreported.is_pending or self._kept or self._flipped or self._has_damaged_tail
+            self.is_damaged_widely
+            or self._unreported.is_pending
+            or self._kept
+            or self._flipped
+            or self._has_damaged_tail
         )
 
     @property

@@ -63,7 +63,7 @@ class Environment(ABC):
         self.bootstrap_servers = tuple(-2 - place for place in range(len(self.voter_ids)))
         """Addresses of all initial voters: the bootstrap servers of observers and new disks."""
         self.relays = Relays({})
-        self._hushed_until_us = 0
+        self._suspended_until_us = 0
 
     def servers_of(self, node_id: NodeId) -> tuple[NodeId, ...]:
         """Return the configured bootstrap servers of a node."""
@@ -96,13 +96,13 @@ class Environment(ABC):
             self.counts.stalls += 1
         return delay
 
-    def hush(self, for_us: int) -> None:
+    def suspend_faults(self, for_us: int) -> None:
         """Suspend faults for a while, or until a node is disqualified."""
-        self._hushed_until_us = self.scheduler.now_us + for_us
+        self._suspended_until_us = self.scheduler.now_us + for_us
 
-    def is_hushed(self) -> bool:
+    def are_faults_suspended(self) -> bool:
         """Return whether faults are suspended."""
-        return self.scheduler.now_us < self._hushed_until_us
+        return self.scheduler.now_us < self._suspended_until_us
 
     def happened(self, act: str) -> None:
         """Count a fault."""

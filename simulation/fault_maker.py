@@ -29,7 +29,7 @@ class FaultMaker:
     def _act(self) -> None:
         if self._cluster.is_healed:
             return
-        if self._cluster.is_hushed():
+        if self._cluster.are_faults_suspended():
             self._later()
             return
         name = self._rng.choices(self._names, self._weights)[0]

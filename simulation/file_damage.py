@@ -23,6 +23,13 @@ _TAIL_SHARE = 0.7
 _TAIL_BYTES = 1000
 """About as many bytes of a segment's end as one second of writing appends."""
 _SWAP_SHARE = 0.1
+_FLIP_SHARE = 0.5
+"""Of segments damaged with two other files: those with a flipped bit. Other damage shows itself."""
+_EPOCH_SHARE = 0.7
+"""Of the bits flipped in a segment: low ones of a batch's epoch, which no checksum covers."""
+_EPOCH_BITS = 2
+_EPOCH_END = 16
+"""Of the epoch, from the start of a batch."""
 _MANNERS = ("delete", "zero", "flip", "truncate", "foreign")
 _MANNERS_OF_MARKS = ("delete", "zero")
 """Used beside a second damaged mark and a cut segment: part of a mark may pass for an older one."""
@@ -140,7 +147,8 @@ def _damaged(
     content = file.content
     is_mark = is_third and file.kind in WATERMARK_NAMES
     manner = rng.choice(_MANNERS_OF_MARKS if is_mark else _MANNERS)
-    if file.below < len(content):
+    is_flip = is_third and file.kind == "log" and rng.random() < _FLIP_SHARE
+    if is_flip or file.below < len(content):
         manner = "flip"
     if manner == "foreign" and sources and file.kind != "checkpoint":
         return rng.choice(sources).read_bytes(file.path)
@@ -148,10 +156,24 @@ def _damaged(
         return bytes(len(content))
     if manner == "flip":
         flipped = bytearray(content)
-        flipped[rng.randrange(file.below)] ^= 1 << rng.randrange(8)
+        position, bit = _some_bit(file, rng)
+        flipped[position] ^= 1 << bit
         return bytes(flipped)
     if manner == "truncate":
         is_tail = file.kind == "log" and rng.random() < _TAIL_SHARE
         least = max(0, file.below - _TAIL_BYTES) if is_tail else 0
         return content[: rng.randrange(least, file.below)]
     return None
+
+
+def _some_bit(file: _File, rng: random.Random) -> tuple[int, int]:
+    """Position and bit; an epoch that is far too high would be refused at once."""
+    if file.kind == "log" and rng.random() < _EPOCH_SHARE:
+        try:
+            headers = scan_batches(file.content)
+        except CorruptBatchError:
+            headers = []  # a torn tail
+        places = [each.position + _EPOCH_END - 1 for each in headers]
+        if found := [each for each in places if each < file.below]:
+            return rng.choice(found), rng.randrange(_EPOCH_BITS)
+    return rng.randrange(file.below), rng.randrange(8)

@@ -40,10 +40,10 @@ class Links(Protocol):
     def send(self, sender: NodeId, to: NodeId, message: Message) -> None:
         """Send a message, which may get lost."""
 
-    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+    def set_hints(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
         """Set the addresses at which a node looks for others from now on."""
 
-    def door_closed(self, node_id: NodeId) -> None:
+    def process_ended(self, node_id: NodeId) -> None:
         """Note that a node's process died on a machine that still runs."""
 
 
@@ -89,6 +89,8 @@ class Incarnation(ReplicaHost):
         self.network = self
         self._disk = member.disk
         self._armed_us: int | None = None
+        self._pass_due_us: int | None = None
+        """When the running pass of the disk ends, unless the disk hangs; None without one."""
         self._failure: BaseException | None = None
         self.writer = WriteQueue(
             self._begin_pass,
@@ -240,18 +242,33 @@ class Incarnation(ReplicaHost):
         return self._cluster.disk_delay() * self._disk.factor
 
     def _begin_pass(self) -> None:
-        self._cluster.scheduler.after(self._disk_delay(), self._pass_done)
+        self._finish_pass_at(self._cluster.scheduler.now_us + self._disk_delay())
 
-    def _pass_done(self) -> None:
+    def _finish_pass_at(self, due_us: int) -> None:
+        self._pass_due_us = due_us
+        self._cluster.scheduler.at(due_us, self._pass_done, due_us)
+
+    def disk_healed(self) -> None:
+        """The disk is fast again: a pass that began while it was slow ends soon."""
         cluster = self._cluster
         now_us = cluster.scheduler.now_us
-        if self.is_over or (
-            now_us < self._member.paused_until_us and self._is_paused(self._pass_done)
+        due_us = self._pass_due_us
+        if due_us is not None and due_us - now_us > cluster.plan.disk_max_us:
+            self._finish_pass_at(now_us + self._disk_delay())
+
+    def _pass_done(self, due_us: int) -> None:
+        cluster = self._cluster
+        now_us = cluster.scheduler.now_us
+        if (
+            self.is_over
+            or due_us != self._pass_due_us
+            or (now_us < self._member.paused_until_us and self._is_paused(self._pass_done, due_us))
         ):
             return
         if now_us < self._disk.hung_until_us:
-            cluster.scheduler.after(_LOOK_US, self._pass_done)
+            cluster.scheduler.after(_LOOK_US, self._pass_done, due_us)
             return
+        self._pass_due_us = None
         cluster.counts.events += 1
         groups = self.writer.take()
         self.enter(self._write, groups)
@@ -293,7 +310,7 @@ class Incarnation(ReplicaHost):
 
     def set_peers(self, addresses: Mapping[NodeId, str], *, is_hint: bool = False) -> None:
         """Use hints only: other addresses matter only where a message forges one."""
-        self._network.found_at(self._id, addresses)
+        self._network.set_hints(self._id, addresses)
 
     def on_deadline(self, deadline_ms: int) -> None:
         at_us = max(self.clock.true_us(deadline_ms), self._cluster.scheduler.now_us)

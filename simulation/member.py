@@ -105,7 +105,7 @@ class Member:
         self.replica = process.replica
         self.run_observer.opened(process.replica, self.clock.now_ms)
         self.run_observer.nodes[self.id].is_corrupt = self.disk.files.is_flipped
-        cluster.note(self.id, "start", f"life {self.incarnation}")
+        cluster.note(self.id, "start", f"incarnation {self.incarnation}")
         process.enter(process.replica.start)
 
     def _not_started(self, outcome: NotStarted) -> None:
@@ -117,7 +117,7 @@ class Member:
                 self.run_observer.nodes[self.id].keeps_mark = False
         self.incarnation += 1
         cluster.note(self.id, "no start", outcome.why)
-        cluster.scheduler.after(outcome.again_us, self._restart, self.incarnation)
+        cluster.scheduler.after(outcome.retry_us, self._restart, self.incarnation)
 
     def crash(self, name: str, mode: CrashMode, *, is_refusing: bool) -> None:
         """End the process, and the machine with it unless ``mode`` keeps everything."""
@@ -127,7 +127,7 @@ class Member:
         had_work = process.end(self._rng)
         self._down(name, mode, had_work=had_work, is_refusing=is_refusing)
         if is_refusing:
-            self.network.door_closed(self.id)
+            self.network.process_ended(self.id)
 
     def stop_for(self, reason: str) -> None:
         """Note that the process ended itself, or its machine stopped; it restarts after a while."""
@@ -198,6 +198,12 @@ class Member:
         """Let the scrub reach the corrupt files below it, if there are any."""
         if self._process is not None and self.disk.files.is_anything_flipped:
             self._process.scrub()
+
+    def heal_disk(self) -> None:
+        """Plan no more faults of the disk, and end one that makes it slow."""
+        self.disk.heal()
+        if self._process is not None:
+            self._process.disk_healed()
 
     def wake(self) -> None:
         """Compute the next deadline again: the node's clock was changed."""

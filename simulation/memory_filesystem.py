@@ -56,6 +56,8 @@ class Faults:
 
     full_at_write: int = -1
     """This write and all later ones fail for lack of space."""
+    full_writes: int = -1
+    """So many writes fail, beginning with ``full_at_write``; -1: all later ones."""
     capacity_bytes: int = -1
     """Writes that would let all files together exceed this fail for lack of space."""
     error_at_sync: int = -1
@@ -194,10 +196,12 @@ class MemoryFileSystem:
         self.before_change()
         faults = self._faults
         if faults.full_at_write >= 0:
-            if faults.full_at_write == 0:
+            if faults.full_at_write:
+                faults.full_at_write -= 1
+            elif faults.full_writes:
+                faults.full_writes -= 1
                 self.on_bite("write")
                 raise DiskFullError("cannot write: simulated full disk", path)
-            faults.full_at_write -= 1
         if 0 <= faults.capacity_bytes < self.used_bytes() + growth:
             self.on_bite("write")
             raise DiskFullError("cannot write: simulated full disk", path)

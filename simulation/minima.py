@@ -30,7 +30,7 @@ _TABLE = {
         crash-power 72 crash-reorder 68 crash-torn 68 cut-both-ways 58 cut-clients 32
         cut-one-way 44 drift 8 failed-read 5 failed-sync 12 failed-write 11 failing-sync 16
         flap 19 full-disk 12 hang 18 isolate-leader 16 jump 12 majority-ring 17 heal 60
-        partition 100 pause 44 power-in-call 48 power-in-recovery 9 records-harmed 59 resign 13
+        partition 100 pause 44 power-in-call 48 power-in-recovery 9 records-damaged 59 resign 13
         corruption 69 corruption-checkpoint 2 corruption-digest 7 corruption-high-watermark 5
         corruption-leader-epoch-checkpoint 3 corruption-log 2 corruption-meta.properties 8
         corruption-partition.metadata 2 corruption-quorum-state 6 corruption-running 170 shut-down
@@ -75,7 +75,7 @@ _TABLE = {
         voter_changes 14 disqualified 53 id_blocks 130 lost 220 duplicated 250 refused 620
         straggled 460 stalls 97
         change-voters 32 checkpoint 280 crash 460 crash-kill 110 crash-leader 44 crash-power 130
-        crash-reorder 120 crash-torn 130 records-harmed 170 reformat 17 corruption 490
+        crash-reorder 120 crash-torn 130 records-damaged 170 reformat 17 corruption 490
         corruption-checkpoint 8 corruption-digest 94 corruption-high-watermark 45
         corruption-leader-epoch-checkpoint 62 corruption-log-start 3 corruption-meta.properties 68
         corruption-partition.metadata 95 corruption-quorum-state 77 corruption-running 550 start 150
@@ -90,7 +90,7 @@ _TABLE = {
         damage-files 290 damage-high-watermark 180 damage-high-watermark-copy 170
         damage-leader-epoch-checkpoint 7 damage-log 60 damage-log-start 3
         damage-meta.properties 40 damage-partition.metadata 33 damage-quorum-state 40
-        misname-checkpoint 5 records-harmed 560 start 150
+        misname-checkpoint 5 records-damaged 560 start 150
     """,
     "membership": """
         leaders 160 truncations 32 installs 61 checkpoints 2000 crashes 100 lossy_crashes 15
@@ -108,7 +108,8 @@ _TABLE = {
     """,
     "detection": """
         leaders 180 truncations 9 installs 40 checkpoints 1800 crashes 610 lossy_crashes 70
-        duplicates 230 acknowledged 5800 reads 8300 disqualified 100 found_out 19 id_blocks 120
+        duplicates 230 acknowledged 5800 reads 8300 disqualified 100 rollbacks_detected 19
+        id_blocks 120
         lost 220 duplicated 250 cut 1400 refused 480 straggled 450 stalls 86
         checkpoint 180 crash 380 crash-kill 99 crash-power 92 crash-reorder 91 crash-torn 100
         isolate-leader 92 heal 60 reformat 11 roll-back 190 rolled-back 39 start 140
@@ -170,7 +171,7 @@ _TABLE = {
         cut-both-ways 110 cut-clients 75 cut-one-way 90 drift 37 failed-read 12 failed-sync 15
         failed-write 18 failing-sync 39 flap 45 full-disk 34 hang 57 isolate-leader 13 jump 33
         majority-ring 50 heal 100 partition 200 pause 96 power-in-call 81 power-in-recovery 32
-        records-harmed 100 reformat 7 resign 14 corruption 190 corruption-checkpoint 5
+        records-damaged 100 reformat 7 resign 14 corruption 190 corruption-checkpoint 5
         corruption-digest 33 corruption-high-watermark 15 corruption-leader-epoch-checkpoint 12
         corruption-log 8 corruption-log-start 1 corruption-meta.properties 30
         corruption-partition.metadata 18 corruption-quorum-state 18 corruption-running 320

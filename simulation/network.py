@@ -76,7 +76,7 @@ class Network:
         self._cluster.note(0, "heal", "")
         return True
 
-    def found_at(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
+    def set_hints(self, sender: NodeId, addresses: Mapping[NodeId, str]) -> None:
         """Set the addresses at which a node looks for others from now on."""
         for peer, address in addresses.items():
             if address == ADDRESS:
@@ -161,7 +161,7 @@ class Network:
                 self.delay(), self._arrive, sender, receiver, receiver.incarnation, copy
             )
 
-    def door_closed(self, node_id: NodeId) -> None:
+    def process_ended(self, node_id: NodeId) -> None:
         """Refuse the reconnects of a node's peers.
 
         Its process died on a machine that still runs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from quorum.types import NodeId, ReplicaKey
@@ -46,6 +47,17 @@ class Population(Environment):
     def _call_failed(self, kind: str) -> None:
         """Count a call that a fault of the disk made fail."""
         self.happened(f"failed-{kind}")
+
+    def known_to_clients(self) -> Sequence[NodeId]:
+        """Return the nodes that a client without a hint asks: the first voters.
+
+        All nodes that clients reach, if they reach none of the first voters. Others may have
+        replaced all of those as voters, and an operator then gives clients other addresses.
+        """
+        reaches = self.network.reaches_client
+        if any(reaches(each) for each in self.voter_ids):
+            return self.voter_ids
+        return [each for each in self.members if reaches(each)] or self.voter_ids
 
     def state_of(self, node_id: NodeId) -> str:
         """Return a node's state for the trace."""

@@ -17,7 +17,7 @@ class Profile:
     name: str
     about: str
     budget: str
-    """How much storage faults may destroy, in words; ``Cluster.damaged`` enforces it."""
+    """How much storage faults may destroy, in words; ``Budget`` enforces it."""
     acts: Mapping[str, int]
     """Faults of the fault maker, by weight."""
     loss: tuple[float, ...] = (0.0, 0.01)

@@ -117,8 +117,8 @@ class Member(CoreNode):
 class Tree:
     """One cluster on virtual time. Single use: construct, then ``measure``."""
 
-    def __init__(self, observers: int, *, with_relays: bool, seed: int = 1) -> None:
-        self._rng = random.Random(seed)
+    def __init__(self, observers: int, *, with_relays: bool) -> None:
+        self._rng = random.Random(1)
         self._load = Load(observers)
         self.now_us = 1_000_000_000
         self._events: list[tuple[int, int, NodeId, NodeId, Message | None]] = []
@@ -136,7 +136,7 @@ class Tree:
             node_id: Member(
                 RaftNode(
                     config=config, cluster_id="scale", me=_key(node_id),
-                    rng=random.Random(seed * 100_003 + node_id), bootstrap=VOTERS, relays=plan,
+                    rng=random.Random(100_003 + node_id), bootstrap=VOTERS, relays=plan,
                 ),
                 Disk(ElectionState(), voters if node_id in VOTERS else ()),
                 self,

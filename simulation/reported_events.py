@@ -57,8 +57,8 @@ def count_event(cluster: Environment, node_id: NodeId, disk: NodeDisk, event: Ev
 def _disqualified(cluster: Environment, node_id: NodeId, disk: NodeDisk, reason: str) -> None:
     counts = cluster.counts
     counts.disqualified += 1
-    cluster.hush(0)
-    counts.found_out += disk.is_from_the_past
+    cluster.suspend_faults(0)
+    counts.rollbacks_detected += disk.is_from_the_past
     disk.is_from_the_past = False
     if not disk.has_lost_its_vote:
         raise Violation(

@@ -4,7 +4,7 @@ It sends under an id of its own or in a member's name, with numbers at their lim
 those in use, and names its own address as the leader's. It never has a member's address, so all its
 requests are marked as unproven, as the transport marks them (ADR 52).
 
-It avoids three attacks, because plain mode promises nothing against them
+It avoids three attacks, because nothing is promised against them without ``tls.node_name``
 (docs/reference/protocol.md, "Trust"; ADR 44). What it acknowledges in a voter's name is committed
 already. It does not lead a replica whose vote it got. It asks an observer for a vote in a
 member's name only, and at most one epoch beyond all voters.
@@ -77,8 +77,12 @@ class Stranger:
             return ""
         others = [each.key for each in self._members.values() if each is not victim]
         author = rng.choice((self._key, *others))
-        if replica.node.voted_id == STRANGER:
+        voted_id = replica.node.voted_id
+        if voted_id == STRANGER:
             author = rng.choice(others) if others else victim.key
+        elif voted_id == author.id and all(each.key.id != voted_id for each in replica.node.voters):
+            # A member that got the vote by another forgery, and whose address no record names.
+            author = victim.key
         epoch = self._epoch(replica.node.epoch)
         candidate = author
         if not replica.node.is_voter:

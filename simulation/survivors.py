@@ -89,9 +89,9 @@ def leave_minority(cluster: Cluster, rng: random.Random) -> list[Member]:
     First a copy of a disk, or a disk from the past, is detected with every node up. Most fault
     phases of profile clones end beside a copy.
     """
-    if cluster.is_hushed():
+    if cluster.are_faults_suspended():
         cluster.heal()
-        while cluster.is_hushed():
+        while cluster.are_faults_suspended():
             cluster.scheduler.step()
     cluster.end_faults()
     members = list(cluster.members.values())

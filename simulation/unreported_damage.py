@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from quorum.log.high_watermark_file import load_watermarks
+from quorum.log.high_watermark_file import damaged_watermark_files, load_watermarks
 from quorum.log.identity import load_identity
 from quorum.log.layout import (
     EPOCH_FILE_NAME,
@@ -49,8 +49,8 @@ class UnreportedDamage:
         Nobody has reported any of them yet."""
         self._looked_at: dict[Path, bytes | None] = {}
         """The same, of those that the present attempt to open the directory finds."""
-        self._wrong_marks: frozenset[str] = frozenset()
-        """The marks that this attempt finds changed, also before an attempt that was refused."""
+        self._marks: dict[str, bytes] = {}
+        """Both marks as this attempt finds them, by name."""
 
     @property
     def is_pending(self) -> bool:
@@ -80,13 +80,12 @@ class UnreportedDamage:
     def opening(self, fs: MemoryFileSystem) -> None:
         """Note that a process is about to open the directory and will read all of it."""
         self._looked_at, self._silent = self._silent, {}
-        self._wrong_marks = frozenset(
-            path.name
-            for path, damage in self._damage.items()
-            if path.name in WATERMARK_NAMES
-            and damage.since != damage.before
-            and damage.since == (fs.read_bytes(path) if fs.exists(path) else None)
-        )
+        directory = partition_directory(self._data_dir)
+        self._marks = {
+            name: fs.read_bytes(directory / name)
+            for name in WATERMARK_NAMES
+            if fs.exists(directory / name)
+        }
 
     def opened(
         self, fs: MemoryFileSystem, reported: Collection[str], *, is_log_whole: bool
@@ -120,16 +119,21 @@ class UnreportedDamage:
                 )
 
     def _is_older_mark(self, fs: MemoryFileSystem, path: Path, content: bytes | None) -> bool:
-        """Return whether it is an intact mark of this disk while the other mark was wrong as well.
+        """Return whether it is an intact mark of this disk, and the other one is not newer.
 
-        Then nothing shows that an earlier version was put back.
+        The other one may have been changed as well, or have lost its last writes in a crash. Then
+        nothing shows that an earlier version was put back.
         """
         if path.name not in WATERMARK_NAMES or content is None:
             return False
-        if not self._wrong_marks >= {*WATERMARK_NAMES}:
-            return False
-        alone, directory = MemoryFileSystem(), partition_directory(self._data_dir)
-        alone.make_directory(directory)
-        alone.write_bytes(directory / path.name, content)
         owner = load_identity(fs, self._data_dir).directory_id
-        return load_watermarks(alone, directory, owner) is not None
+        directory = partition_directory(self._data_dir)
+        alone, both = MemoryFileSystem(), MemoryFileSystem()
+        for target, contents in ((alone, {path.name: content}), (both, self._marks)):
+            target.make_directory(directory)
+            for name, each in contents.items():
+                target.write_bytes(directory / name, each)
+        if damaged_watermark_files(alone, directory, owner):
+            return False
+        marks = load_watermarks(alone, directory, owner)
+        return marks is not None and marks == load_watermarks(both, directory, owner)

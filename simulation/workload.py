@@ -168,7 +168,7 @@ class Client:
 
     def _timed_out(self, write: Write, attempt: int) -> None:
         if not write.is_done and write.attempts == attempt:
-            self.target = self._rng.choice(self._cluster.voter_ids)
+            self.target = self._rng.choice(self._cluster.known_to_clients())
             self._send(write)
 
     def _context(self, write: Write) -> RequestContext:
@@ -282,8 +282,8 @@ class Client:
                 if self._mix.must_apply(write.command):
                     self.done[key] = answer.offset
         elif answer.code in _ASKED_AGAIN:
-            hint, voters = answer.leader_hint, self._cluster.voter_ids
-            self.target = hint if hint in self._cluster.members else self._rng.choice(voters)
+            hint, known = answer.leader_hint, self._cluster.known_to_clients()
+            self.target = hint if hint in self._cluster.members else self._rng.choice(known)
             self._cluster.scheduler.after(
                 self._rng.randint(1_000, 20_000), self._again, write, attempt
             )

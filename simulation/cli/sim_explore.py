@@ -26,7 +26,7 @@ STATES_MAX = 10_000_000
     type=click.IntRange(min=1),
     default=STATES_MAX,
     show_default=True,
-    help="Give up beyond so many.",
+    help="Stop beyond this many.",
 )
 @pass_session
 def explore(session: Session, model: str, states: int) -> None:

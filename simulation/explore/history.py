@@ -51,7 +51,7 @@ def after_step(
     return history
 
 
-def faded(history: History, floor: Epoch, last_epoch: Epoch) -> History:
+def pruned(history: History, floor: Epoch, last_epoch: Epoch) -> History:
     """Return the history without what no future step can contradict.
 
     No node can become leader of an epoch below ``floor``, which every disk has reached. An epoch

@@ -23,7 +23,7 @@ from quorum.core.messages.message_types import Message, Request
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.state.roles import Follower, Leader, Prospective
 from quorum.errors import ErrorCode, InvariantViolation
-from quorum.types import NO_NODE, ElectionState, NodeId
+from quorum.types import ElectionState, NodeId
 from simulation.explore import slots
 from simulation.explore.events import events_of, expire, is_urgent, make_due
 from simulation.explore.fingerprint import fingerprint
@@ -37,7 +37,7 @@ from simulation.invariants.violation import Violation
 Origin: TypeAlias = tuple[int, Event]
 """A state of a node and the event that happened to it.
 
--1 stands for the start, a packet for its late twin.
+-1 stands for the start, a packet for its late copy.
 """
 
 
@@ -79,11 +79,11 @@ class Locals:
         )
         return self._finish(node)
 
-    def dead_twin(self, number: int) -> int:
+    def late_copy(self, number: int) -> int:
         """Return the same request, marked as late: its sender no longer waits for its answer."""
         packet = self.packets[number]
-        self._origin = (number, ("twin",))
-        return self._packet(packet.sender, packet.to, packet.message, slots.DEAD)
+        self._origin = (number, ("late copy",))
+        return self._packet(packet.sender, packet.to, packet.message, slots.LATE)
 
     def step(self, local: int, event: Event) -> Outcome:
         """Return the outcome of ``event`` in a state."""
@@ -206,7 +206,7 @@ class Locals:
         is_refusal = message.error != ErrorCode.NONE or (
             isinstance(message, VoteResponse) and not message.granted
         )
-        return message.request_id == slots.DEAD or (is_refusal and not model.has_refusals)
+        return message.request_id == slots.LATE or (is_refusal and not model.has_refusals)
 
     def _skip_pre_vote(self, node: Working) -> None:
         """Without pre-votes in the model, a node that would ask for them has won them."""
@@ -241,7 +241,7 @@ class Locals:
         if known is None:
             known = self._by_message[key] = len(self.packets)
             is_request = isinstance(message, Request)
-            is_late = is_request and number == slots.DEAD
+            is_late = is_request and number == slots.LATE
             is_late &= not isinstance(message, BeginQuorumEpochRequest)
             epoch = message.epoch
             if is_late and isinstance(message, VoteRequest) and message.pre_vote:
@@ -294,7 +294,6 @@ class Locals:
             raft.me.id,
             raft.epoch,
             kept.epoch,
-            NO_NODE if kept.voted is None else kept.voted.id,
             kept.leader_id,
             raft.role_name,
             raft.is_leader,

@@ -99,7 +99,7 @@ class Model:
             ("refusals", not self.has_refusals),
             ("end_epochs", not self.has_end_epochs),
             ("resignations", not self.resigns),
-            ("commits told without records", not self.announces_commits),
+            ("commits announced without records", not self.announces_commits),
         )
         return tuple(what for what, is_left_out in said if is_left_out)
 

@@ -246,9 +246,9 @@ class Working(CoreNode):
             return message
         request_id = message.request_id
         if request_id > slots.RAW_FROM:
-            return replace(message, request_id=names.get(request_id, slots.DEAD))
+            return replace(message, request_id=names.get(request_id, slots.LATE))
         if request_id in self.killed:
-            return replace(message, request_id=slots.DEAD)
+            return replace(message, request_id=slots.LATE)
         return message
 
     def forget(self, peer: NodeId, numbers: frozenset[int]) -> None:

@@ -31,7 +31,8 @@ from quorum.core.state.waiting_reads import WaitingReads
 
 NOW_MS = 1_000
 """Time stands still; a timer that expires is set to this."""
-DEAD = 0
+LATE = 0
+"""Of a request whose sender no longer waits for the answer."""
 FETCH = 1
 BALLOT, _BEGIN, _END_EPOCH = 10, 20, 30
 PRE_BALLOT = 40
@@ -168,7 +169,7 @@ def _forget_of_leader(core: CoreState, leader: Leader) -> None:
     leader.held = HeldFetches()
     for fetch in sorted(held, key=lambda each: each.sender):
         # No node waits for the answer to a Fetch that its sender has given up.
-        if fetch.request.request_id != DEAD:
+        if fetch.request.request_id != LATE:
             fetch.deadline_ms = NEVER_MS
             leader.held.hold(fetch)
 

@@ -10,9 +10,8 @@ arguments:
 * A held Fetch whose time is over: its empty answer leads back to the same state.
 * An answer to a request that its sender has given up: the core drops it by its id.
 * A delayed answer: it comes at once, or never and the request is sent again.
-* Where refusals are lost, a request of an epoch behind its receiver's, after it was refused. Of
-  late
-  ones, ``Model.stale`` stay and are refused by every later state too.
+* Where refusals are lost, a request of an epoch below its receiver's, after it was refused. Up to
+  ``Model.stale`` late ones stay, and every later state must refuse them too.
 * A process that is down for a while: all its messages come late.
 * The time at which a disk completes: at once, unless the node crashes before.
 * A crash that leaves a node as it was before the event, or as it is after it without a crash.
@@ -25,7 +24,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from quorum.types import Epoch
-from simulation.explore.history import History, after_step, faded
+from simulation.explore.history import History, after_step, pruned
 from simulation.explore.local import Locals
 from simulation.explore.model import Model
 from simulation.explore.symmetry import Images, namings_of
@@ -243,13 +242,13 @@ class Space:
         if any(node.is_moot for node in nodes):
             return None
         at = state.history if history is past else self._number_of(history)
-        at = self._faded(at, min([node.durable_epoch for node in nodes]))
+        at = self._pruned(at, min([node.durable_epoch for node in nodes]))
         return State(tuple(numbers), tuple(sorted(packets)), budget, at)
 
-    def _faded(self, number: int, floor: Epoch) -> int:
+    def _pruned(self, number: int, floor: Epoch) -> int:
         known = self._by_floor.get((number, floor))
         if known is None:
-            known = self._number_of(faded(self.histories[number], floor, self.model.epochs))
+            known = self._number_of(pruned(self.histories[number], floor, self.model.epochs))
             self._by_floor[number, floor] = known
         return known
 

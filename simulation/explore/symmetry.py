@@ -87,8 +87,8 @@ class Images:
                 self._of_slot(packet.number),
             )
             origin, count = table.sources[number]
-            if origin[1] == ("twin",):
-                image = table.dead_twin(self.of_packet(origin[0]))
+            if origin[1] == ("late copy",):
+                image = table.late_copy(self.of_packet(origin[0]))
             else:
                 sent = self._again(origin).sent
                 image = [each for each in sent if table.packets[each].outline == wanted][count]

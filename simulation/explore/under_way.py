@@ -21,7 +21,7 @@ class UnderWay:
         self._table = table
         self._ids = tuple(sorted(model.disks()))
         self._index = {node_id: index for index, node_id in enumerate(self._ids)}
-        self._in_vain_known: dict[tuple[int, int], bool] = {}
+        self._refused_known: dict[tuple[int, int], bool] = {}
         self._ignored: dict[tuple[int, int], bool] = {}
 
     def keep(
@@ -61,7 +61,7 @@ class UnderWay:
                 continue
             if packet.is_request and packet.sender == node_id:
                 packets.discard(number)
-                packets.add(table.dead_twin(number))
+                packets.add(table.late_copy(number))
             elif not packet.is_request and packet.to == node_id:
                 packets.discard(number)
         gone = frozenset((node_id, number) for number in killed)
@@ -83,23 +83,23 @@ class UnderWay:
             if not packet.is_request or (packet.number and model.has_refusals):
                 continue
             at = numbers[self._index[packet.to]]
-            if not self._is_in_vain(number, at):
+            if not self._is_always_refused(number, at):
                 late += packet.is_late
                 if packet.is_late and late > model.late:
                     packets.discard(number)
                 continue
             packets.discard(number)
             if model.stale:
-                twin = table.dead_twin(number) if packet.number else number
-                if self._is_in_vain(twin, at) and table.packets[twin].epoch >= 0:
-                    refused.add(twin)
+                copy = table.late_copy(number) if packet.number else number
+                if self._is_always_refused(copy, at) and table.packets[copy].epoch >= 0:
+                    refused.add(copy)
         packets.update(sorted(refused)[: model.stale])
 
-    def _is_in_vain(self, number: int, local: int) -> bool:
-        known = self._in_vain_known.get((number, local))
+    def _is_always_refused(self, number: int, local: int) -> bool:
+        known = self._refused_known.get((number, local))
         if known is None:
             known = self._can_only_be_refused(number, local)
-            self._in_vain_known[number, local] = known
+            self._refused_known[number, local] = known
         return known
 
     def is_ignored(self, number: int, local: int) -> bool:
@@ -108,7 +108,7 @@ class UnderWay:
         if known is None:
             packet = self._table.packets[number]
             known = packet.is_request and not packet.is_late
-            if self._in_vain_known.get((number, local), False):
+            if self._refused_known.get((number, local), False):
                 # It was refused before and left no effect.
                 known = True
             elif known:

@@ -43,7 +43,6 @@ class Local:
     node_id: NodeId
     epoch: int
     durable_epoch: int
-    durable_vote: NodeId
     durable_leader: NodeId
     role: str
     leads: bool

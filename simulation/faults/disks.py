@@ -15,7 +15,6 @@ from simulation.member import Member
 from simulation.memory_filesystem import Faults
 
 _UNREADABLE = (".log", ".checkpoint", ".digest", "quorum-state", "meta.properties")
-_RECOVERY_SYNCS = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def _put_back(site: Site, member: Member) -> None:
     member.disk.roll_back()
     cluster.run_observer.reformatted(member.id, is_empty=False)
     site.budget.spend(member)
-    cluster.hush(_NOTICED_WITHIN_US)
+    cluster.suspend_faults(_NOTICED_WITHIN_US)
     cluster.happened("rolled-back")
     member.boot()
 
@@ -91,13 +91,13 @@ def _put_back(site: Site, member: Member) -> None:
 def clone(site: Site) -> bool:
     """Copy a voter's disk, and run a second process on the copy beside the first for a while.
 
-    Every peer with a session of the first refuses the second as long as the first lives. Once the
+    Every peer with a session of the first refuses the second as long as the first runs. Once the
     first has ended, no peer can tell them apart. So all nodes are up, and no other fault occurs
     meanwhile.
     """
     cluster = site.cluster
     leader = site.leader()
-    if leader is None or leader.replica is None or cluster.is_hushed():
+    if leader is None or leader.replica is None or cluster.are_faults_suspended():
         return False
     keys = [voter.key for voter in leader.replica.node.voters]
     members = list(cluster.members.values())
@@ -109,7 +109,7 @@ def clone(site: Site) -> bool:
     cluster.network.heal()
     links = start_copy(cluster, site.rng.choice(intact), random.Random(site.rng.getrandbits(64)))
     for_us = _COPY_RUNS_US + site.some_us(100_000)
-    cluster.hush(for_us)
+    cluster.suspend_faults(for_us)
     # Also when all faults have ended meanwhile: the copy must not run for ever.
     cluster.scheduler.after(for_us, end_copy, links)
     return True

@@ -53,6 +53,6 @@ class Site:
         if change.loses or change.kind == "digest":
             cluster.run_observer.is_chain_damaged = True
         if change.loses:
-            cluster.happened("records-harmed")
+            cluster.happened("records-damaged")
             cluster.run_observer.damaged(member.id)
             self.budget.spend(member)

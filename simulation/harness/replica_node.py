@@ -1,7 +1,7 @@
 """A whole replica whose disk, clock and network are controlled step by step.
 
-Scenarios and the unit tests of the replica derive from it. ``Incarnation``, whose disk and clock
-run by themselves, shares only the executor.
+The nodes of scenarios and of the replica's unit tests derive from it. The node of the simulator,
+``Incarnation``, has a disk and a clock that run by themselves; it shares only the executor.
 """
 
 from __future__ import annotations

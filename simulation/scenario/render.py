@@ -231,4 +231,4 @@ def effect_text(effect: Effect) -> str:
         case StoreHighWatermark():
             return f"high watermark {effect.high_watermark}"
         case QuarantineLog():
-            return f"quarantine from {effect.first_offset} on"
+            return f"quarantine from {effect.first_offset}"

@@ -57,22 +57,22 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
         case VoteDecided():
             kind = "pre-vote" if event.pre_vote else "vote"
             check_result = "granted" if event.granted else f"rejected: {_why(event)}"
-            return f"{kind} of {event.candidate.id} in epoch {event.epoch} {check_result}"
+            return f"{kind} for {event.candidate.id} in epoch {event.epoch} {check_result}"
         case FetchClassified():
             return (
                 f"classify {event.replica.id} offset={event.offset} "
                 f"last_epoch={event.last_fetched_epoch} -> {event.answer} {event.detail}"
             )
         case RequestRefused():
-            return f"refused {event.request} of {event.sender}: {event.error.name}"
+            return f"refused {event.request} from {event.sender}: {event.error.name}"
         case MessageIgnored():
             mark = " (violation)" if event.is_violation else ""
-            return f"ignored {event.message} of {event.sender}: {_why(event)}{mark}"
+            return f"ignored {event.message} from {event.sender}: {_why(event)}{mark}"
         case RecordsAppended():
             return f"appended [{event.base_offset},{event.end_offset}) epoch={event.epoch}"
         case LogDiverged():
-            cut = f"log cut to {event.end_offset}, was {event.old_end}"
-            return f"{cut}, leader said {event.leader_reported}"
+            cut = f"log truncated from {event.old_end} to {event.end_offset}"
+            return f"{cut}, leader reported {event.leader_reported}"
         case WatermarkMoved():
             return f"high watermark {event.before} -> {event.high_watermark}"
         case TruncationRefused():
@@ -85,13 +85,13 @@ def event_line(event: Event) -> str:  # noqa: C901, PLR0912 - one arm for each k
         case ObserverStranded():
             return _stranded_line(event)
         case CampaignRefused():
-            return f"may not stand in epoch {event.epoch}: {_why(event)}"
+            return f"may not campaign in epoch {event.epoch}: {_why(event)}"
         case VoteFloorReached():
             return f"vote floor {event.floor} reached at {event.log_end}"
         case BootstrapVotersAgreed() | QuorumBootstrapped() | VoterDisqualified():
             return _bootstrap_line(event)
         case LeaderLost():
-            return f"leader {event.leader_id} of epoch {event.epoch} is gone"
+            return f"lost leader {event.leader_id} of epoch {event.epoch}"
         case CheckpointFailed():
             return f"no checkpoint {event.snapshot_id} for {event.retry_ms} ms: {event.cause}"
         case (
@@ -124,7 +124,7 @@ def _why(
     event: RoleChanged | VoteDecided | MessageIgnored | CampaignRefused | VoterDisqualified,
 ) -> str:
     if isinstance(event, RoleChanged):
-        return event.reason if event.peer < 0 else f"{event.reason} of {event.peer}"
+        return event.reason if event.peer < 0 else f"{event.reason} from {event.peer}"
     return f"{event.reason} ({event.detail})" if event.detail else f"{event.reason}"
 
 
@@ -138,16 +138,16 @@ def _transfer_line(event: TransferStarted | TransferEnded) -> str:
     if isinstance(event, TransferEnded):
         return f"transfer to {event.target.id} ends: {event.outcome} {event.detail}".rstrip()
     observer = event.observer
-    sake = "" if observer is None else f", for observer {observer.id}"
-    return f"hands over to {event.target.id}: writes wait at {event.end_offset}{sake}"
+    purpose = "" if observer is None else f", for observer {observer.id}"
+    return f"transfers leadership to {event.target.id} at log end {event.end_offset}{purpose}"
 
 
 def _bootstrap_line(event: BootstrapVotersAgreed | QuorumBootstrapped | VoterDisqualified) -> str:
     match event:
         case BootstrapVotersAgreed():
-            return f"agreed to found a quorum of {_names(event.voters)}"
+            return f"bootstrap voters agreed: {_names(event.voters)}"
         case QuorumBootstrapped():
-            return f"quorum of {_names(event.voters)} is bootstrapped"
+            return f"quorum bootstrapped: {_names(event.voters)}"
         case VoterDisqualified():
             return f"disqualified from voting in epoch {event.epoch}: {_why(event)}"
 
@@ -155,11 +155,11 @@ def _bootstrap_line(event: BootstrapVotersAgreed | QuorumBootstrapped | VoterDis
 def _process_pause_line(event: ProcessPaused | DiskStalled | DiskRecovered) -> str:
     match event:
         case ProcessPaused():
-            return f"comes {event.late_ms} ms late: the others get a moment more"
+            return f"process paused for {event.late_ms} ms: peers get time to answer"
         case DiskStalled():
-            return f"the disk has completed nothing for {event.waited_ms} ms"
+            return f"disk stalled: no write completed for {event.waited_ms} ms"
         case DiskRecovered():
-            return f"the disk goes on after {event.waited_ms} ms"
+            return f"disk recovered after {event.waited_ms} ms"
 
 
 def _chain_line(
@@ -181,12 +181,13 @@ def _chain_line(
             )
         case DivergenceResolutionEnded():
             where = f" (first different offset {event.first_offset})" * (event.first_offset >= 0)
-            return f"divergence with {event.conflicting_peer} settled: {event.outcome}{where}"
+            return f"divergence with {event.conflicting_peer} resolved: {event.outcome}{where}"
         case DamageSuspected():
-            acts = "reads its log again" if event.is_acted_on else "goes on, nobody can take over"
-            return f"damage found, {acts}: {event.cause}"
+            if event.is_acted_on:
+                return f"damage found, scans its log: {event.cause}"
+            return f"damage found, continues because no other node can take over: {event.cause}"
         case LogQuarantined():
-            return f"log quarantined from {event.first_offset} on, vote floor {event.vote_floor}"
+            return f"log quarantined from {event.first_offset}, vote floor {event.vote_floor}"
 
 
 def _names(node_ids: tuple[NodeId, ...]) -> str:
@@ -201,7 +202,7 @@ def _source_line(
             route = "".join(f" > relay {each}" for each in event.path)
             return f"fetches from {event.peer}{route or ' > leader'}"
         case DownloadStarted():
-            how = f"goes on at {event.position}" if event.position else "begins"
+            how = f"resumes at {event.position}" if event.position else "begins"
             return f"download {event.snapshot_id} from {event.leader_id} {how}"
         case ChunkReceived():
             end = event.position + event.chunk_bytes
@@ -231,9 +232,9 @@ def _voter_line(
             why = f" ({event.reason})" if event.reason else ""
             return f"{event.change} voter {event.voter.id}{at} ends: {event.error.name}{why}"
         case SelfRegistrationAsked():
-            return f"asks {event.leader_id} to {event.change} its voter entry"
+            return f"asks {event.leader_id} to {event.change} its registration"
         case SelfRegistrationAnswered():
             why = f" ({event.message})" if event.message else ""
-            return f"its voter entry: {event.error.name}{why}"
+            return f"self registration: {event.error.name}{why}"
         case VotesNoMore():
             return f"does not vote: {event.reason}"

@@ -170,11 +170,13 @@ def election(member: Member) -> list[str]:
 
 
 def divergence(member: Member) -> list[str]:
-    """Truncations by diverging answers since the last time this was shown."""
+    """Truncations by diverging responses since the last time this was shown."""
     cuts = ", ".join(str(each.end_offset) for each in member.diverged)
     count = len(member.diverged)
     member.diverged.clear()
-    return [f"{member.node_id} diverging answers={count}" + (f" cut to {cuts}" if cuts else "")]
+    return [
+        f"{member.node_id} diverging responses={count}" + (f" truncated to {cuts}" if cuts else "")
+    ]
 
 
 def chain(member: Member) -> list[str]:
@@ -231,6 +233,6 @@ def boot_lines(member: Member) -> list[str]:
         lines.append(f"{node_id}: rebuilt {', '.join(sorted(recovery.rebuilt))}")
     if report.loaded_snapshot is not None:
         lines.append(f"{node_id}: loaded snapshot {report.loaded_snapshot}")
-    lines += [f"{node_id}: set aside snapshot {taken}" for taken, _ in report.corrupt_snapshots]
+    lines += [f"{node_id}: moved aside snapshot {taken}" for taken, _ in report.corrupt_snapshots]
     lines += [f"{node_id}: vote floor {loss.end}: {damage}" for damage, loss in report.losses]
     return lines

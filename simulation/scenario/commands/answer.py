@@ -33,4 +33,4 @@ def run(world: World, args: Arguments) -> None:
             world.announce(Kind.MESSAGE, f"{sender}->{to} forged {message_line(response)}")
             world.receive(sender, to, response)
             return
-    raise ScenarioError(f"answer: no {kind} of {to} to {sender} is on its way")
+    raise ScenarioError(f"answer: no {kind} from {to} to {sender} is in flight")

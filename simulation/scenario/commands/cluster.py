@@ -65,6 +65,8 @@ def run(world: World, args: Arguments) -> None:
 def _config(kind: type[Config], args: Arguments) -> Config:
     known = {field.name for field in fields(kind)}
     values: dict[str, Any] = {name: value for name, value in _AT_ONCE.items() if name in known}
-    # A boolean setting is on at 1.
     values |= {name: args.number(name) for name in sorted(known & args.named.keys())}
+    # A boolean setting is on at 1, and must be a boolean: the compiled core takes nothing else.
+    switches = {field.name for field in fields(kind) if isinstance(field.default, bool)}
+    values |= {name: bool(values[name]) for name in switches & values.keys()}
     return kind(**values)

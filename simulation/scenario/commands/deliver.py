@@ -17,4 +17,4 @@ def run(world: World, args: Arguments) -> None:
     is_damaged = args.text("damaged") == "chunk"
     args.finish()
     if not world.deliver(wanted, count or None, damaged=is_damaged):
-        raise ScenarioError("deliver: nothing of that kind is on its way")
+        raise ScenarioError("deliver: no message in flight matches")

@@ -21,7 +21,7 @@ def run(world: World, args: Arguments) -> None:
     args.finish()
     chosen = [each for each in world.queue if wanted.matches(each)][: count or None]
     if not chosen:
-        raise ScenarioError("drop: nothing of that kind is on its way")
+        raise ScenarioError("drop: no message in flight matches")
     for envelope in chosen:
         world.queue.remove(envelope)
         world.announce(

@@ -18,7 +18,7 @@ def run(world: World, args: Arguments) -> None:
     args.finish()
     chosen = [each for each in world.queue if wanted.matches(each)][: count or None]
     if not chosen:
-        raise ScenarioError("duplicate: nothing of that kind is on its way")
+        raise ScenarioError("duplicate: no message in flight matches")
     for envelope in chosen:
         world.queue.append(envelope)
         world.announce(

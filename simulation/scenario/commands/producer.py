@@ -22,12 +22,12 @@ def run(world: World, args: Arguments) -> None:
 
     def answered(answer: Answer) -> None:
         if answer.code is not ErrorCode.NONE:
-            world.announce(Kind.ANSWER, f"{node_id} gives out no producer: {answer.code.name}")
+            world.announce(Kind.ANSWER, f"{node_id} allocates no producer id: {answer.code.name}")
             return
         found = answer.result
         identity = f"{found['producer_id']}/{found['producer_epoch']}"
         at = f"{answer.offset}/{answer.epoch}"
-        world.announce(Kind.ANSWER, f"{node_id} gives out producer {identity} at {at}")
+        world.announce(Kind.ANSWER, f"{node_id} allocates producer {identity} at {at}")
         world.outcomes.append(lambda: world.run_observer.acknowledged(node_id, answer.offset))
 
     def submit() -> None:

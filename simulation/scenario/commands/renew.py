@@ -22,4 +22,4 @@ def run(world: World, args: Arguments) -> None:
     member.disk += 1
     member.format()
     world.run_observer.reformatted(node_id, is_empty=False)
-    world.announce(Kind.EVENT, f"{node_id}: has disk {member.disk} now, an empty one")
+    world.announce(Kind.EVENT, f"{node_id}: has the new, empty disk {member.disk}")

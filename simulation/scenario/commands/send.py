@@ -35,6 +35,6 @@ def run(world: World, args: Arguments) -> None:
     request = forged_request(kind, world.injected, sender, to, args)
     is_proven = args.text("proven") != "no"
     if not is_proven and type(request) not in (FetchRequest, *PROOF_HANDLERS):
-        raise ScenarioError(f"send: nobody asks whether a {kind} is proven")
+        raise ScenarioError(f"send: a {kind} has no mark of proof")
     args.finish()
     world.receive(sender, to, request, is_proven=is_proven)

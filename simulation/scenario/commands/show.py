@@ -4,7 +4,7 @@ VIEW: roles|log|replicas|voters|versions|image|files|epochs|snapshots|election|d
 queue
 
 Print a view of these nodes (default: all), in ascending order. ``divergence`` counts the diverging
-answers that truncated each log since the view was last shown.
+responses that truncated each log since the view was last shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def run(world: World, args: Arguments) -> None:
     if what == "queue":
         lines = [
             f"{each.sender}->{each.to} {message_line(each.message)}" for each in world.queue
-        ] or ["nothing is on its way"]
+        ] or ["nothing in flight"]
     elif what in VIEWS:
         nodes = [args.number_in("a node", name) for name in names] or sorted(world.members)
         lines = [line for each in nodes for line in VIEWS[what](world.member(each))]

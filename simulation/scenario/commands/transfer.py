@@ -21,7 +21,9 @@ def run(world: World, args: Arguments) -> None:
 
     def settled(outcome: RequestSettled) -> None:
         world.coverage.answered(TransferLeadership, outcome.error)
-        world.announce(Kind.ANSWER, f"{node_id} says {outcome.error.name}: {outcome.message}")
+        world.announce(
+            Kind.ANSWER, f"{node_id} answers transfer: {outcome.error.name}: {outcome.message}"
+        )
 
     def ask() -> None:
         if replica is not None:

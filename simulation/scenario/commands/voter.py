@@ -40,7 +40,7 @@ def run(world: World, args: Arguments) -> None:
         unknown = " (outcome unknown)" if answer.is_outcome_unknown else ""
         world.coverage.answered(type(change), answer.error)
         world.announce(
-            Kind.ANSWER, f"{node_id} says {verb} {target}: {answer.error.name}{at}{unknown}"
+            Kind.ANSWER, f"{node_id} answers {verb} {target}: {answer.error.name}{at}{unknown}"
         )
 
     change: AddVoter | RemoveVoter | UpdateVoter
