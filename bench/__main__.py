@@ -19,23 +19,27 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench.build_form import build_form
 from bench.failover_bounds import exceeded
 from bench.floors import measure_floors
 from bench.image_load import measure_image_load
 from bench.quorum_under_load import NotDurableError, start_cluster
 from bench.read_rates import READERS, measure_reads
 from bench.report import render
+from bench.scale import SIZES, measure_scale
 from bench.snapshot_transfer import measure_transfer
 from bench.systems import PEERS, SETTINGS, Systems, scratch
 from quorate import __version__
 from quorate.demo.local_cluster import LocalCluster
 
 PARTS = ("floors", "writes", "reads", "failover", "snapshot", "image")
+SCALE = "scale"
+"""Measured only if it is named: it takes ten minutes and some gigabytes."""
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--only", nargs="+", choices=[*PARTS, SCALE], default=list(PARTS))
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--writers", nargs="+", type=int, default=[1, 16, 64, 256])
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a write measurement")
@@ -48,6 +52,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fail-over-max", type=float, metavar="MS", help="fail if a time is above")
     parser.add_argument("--records", type=int, default=200_000, help="records in the checkpoint")
     parser.add_argument("--snapshot-bytes", type=int, default=200_000_000)
+    parser.add_argument(
+        "--partitions", nargs="+", type=int, default=list(SIZES), help="sizes of the part scale"
+    )
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     parser.add_argument("--output", type=Path, help="write the JSON here")
     options = parser.parse_args()
@@ -111,6 +118,8 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     if "image" in options.only:
         _announce("measuring image load")
         figures["image"] = _image(options)
+    if SCALE in options.only:
+        figures["scale"] = measure_scale(options.folder, options.partitions, _announce)
     figures["load_average_after"] = os.getloadavg()[0]
     return figures
 
@@ -155,7 +164,7 @@ def main() -> int:
     """Measure and report; return the exit code."""
     options = _arguments()
     try:
-        figures = _measure(options)
+        figures = {**build_form(), **_measure(options)}
     except NotDurableError as error:
         _announce(f"refused: {error}")
         return 1

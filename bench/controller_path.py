@@ -18,14 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
-from quorate.controller.requests import Answer, RequestContext
+from quorate.controller.requests import Answer, CommandAccess, RequestContext
 from quorum.batch import with_position
 from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import ErrorCode
 from quorum.types import NodeId, SnapshotId, VersionRange
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, InitProducerId
 from statemachine.machine import StateMachine
-from statemachine.records import FeatureLevelRecord, TopicRecord
+from statemachine.records import FeatureLevelRecord, MetadataRecord, TopicRecord
 
 TOPICS = 100
 WINDOW = 32
@@ -83,11 +83,21 @@ class InstantLog:
             self._controller.on_committed(data, self.log_end_offset)
 
 
-def measure(commands: int, group: int) -> tuple[float, int]:
-    """Return the processor seconds for config changes in groups, and how many succeeded."""
+def measure(
+    commands: int,
+    group: int,
+    *,
+    access: CommandAccess | None = None,
+    more: Sequence[MetadataRecord] = (),
+) -> tuple[float, int]:
+    """Return the processor seconds for config changes in groups, and how many succeeded.
+
+    ``access`` decides about every command, on an image that holds the records ``more``.
+    """
     bootstrap = (
         FeatureLevelRecord("metadata.version", 33),
         *(TopicRecord(f"topic-{i}", bytes(12) + i.to_bytes(4, "big")) for i in range(1, TOPICS)),
+        *more,
     )
     controller = Controller(
         ControllerConfig(cluster_id="bench", idle_interval_ms=0),
@@ -108,6 +118,8 @@ def measure(commands: int, group: int) -> tuple[float, int]:
         succeeded += answer.code is ErrorCode.NONE
 
     work = [_command(number, producers) for number in range(commands)]
+    for _, context in work:
+        context.access = access
     started = time.process_time()
     for first in range(0, commands, group):
         for command, context in work[first : first + group]:

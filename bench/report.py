@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.build_form import first_line
+from bench.scale import scale_rows
+
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -76,11 +79,22 @@ def _failover_row(text: str, figures: Mapping[str, Any]) -> list[str]:
     return [text, f"{figures['p50_ms']:,.0f} ms", spread]
 
 
+_UNKNOWN = "these figures do not say how they were built"
+
+
 def render(figures: Mapping[str, Any]) -> str:
-    """Return both tables. Ratios are ours by the peer's: rate above 1 and p50 below 1 are better.
+    """Return both tables, behind a line that names what the build lacks.
+
+    Ratios are ours by the peer's: rate above 1 and p50 below 1 are better.
 
     ``rounds`` is the number of rounds counted and of rounds disturbed; ``stolen`` is the largest
     steal share of the counted rounds.
     """
-    lines = _table(_write_rows(figures)) if figures["writes"] else []
-    return "\n".join([*lines, "", *_table(_other_rows(figures))])
+    form = first_line(figures.get("unoptimised", [_UNKNOWN]))
+    lines = [form, ""] if form else []
+    if figures["writes"]:
+        lines += _table(_write_rows(figures))
+    if "scale" in figures:
+        lines += ["", *_table(scale_rows(figures["scale"]))]
+    others = _other_rows(figures)
+    return "\n".join([*lines, "", *_table(others)] if len(others) > 1 else lines)

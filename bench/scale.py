@@ -1,0 +1,102 @@
+"""Many partitions: images of several sizes in this process, a cluster of the largest.
+
+``make bench ONLY=scale``, or ``python -m bench --only scale --partitions 10000 100000``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.loop import loop_factory
+from bench.scale_cluster import SETTINGS, ManyPartitions, checkpoint_bytes, restart_seconds
+from bench.scale_image import PARTITIONS_PER_TOPIC, measure_image
+from bench.systems import scratch
+from quorate.client.client import Client
+from quorate.demo.local_cluster import LocalCluster
+
+SIZES = (10_000, 100_000, 1_000_000)
+_TIMEOUT_SECONDS = 60.0
+
+
+def measure_scale(
+    folder: Path, sizes: Sequence[int], announce: Callable[[str], None]
+) -> dict[str, Any]:
+    """Return the figures of images of these sizes, and of a cluster of the largest."""
+    images = []
+    for size in sizes:
+        announce(f"image of {size:,} partitions")
+        images.append(asdict(measure_image(folder, size)))
+    return {"images": images, "cluster": _cluster(folder, max(sizes), announce)}
+
+
+def _cluster(folder: Path, partitions: int, announce: Callable[[str], None]) -> dict[str, object]:
+    with scratch(folder) as home:
+        cluster = LocalCluster(home, settings=SETTINGS)
+        nodes = list(cluster.nodes.values())
+        try:
+            for node in nodes:
+                cluster.format(node)
+                cluster.start(node)
+            cluster.wait_ready(nodes)
+
+            async def measure() -> dict[str, object]:
+                async with Client(cluster.addresses, timeout_seconds=_TIMEOUT_SECONDS) as client:
+                    many = ManyPartitions(cluster, client, announce)
+                    return await many.measure(partitions // PARTITIONS_PER_TOPIC)
+
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                figures = runner.run(measure())
+            announce("restart from the checkpoint")
+            figures["restart_seconds"] = round(restart_seconds(cluster, nodes[-1]), 2)
+            figures["checkpoint_bytes"] = checkpoint_bytes(nodes[-1].data_dir)
+        finally:
+            cluster.stop_all()
+    return figures
+
+
+def scale_rows(scale: Mapping[str, Any]) -> list[list[str]]:
+    """Return the rows of both tables: images by size, then the cluster."""
+    rows = [["image", *(f"{each['partitions']:,}" for each in scale["images"])]]
+    for key, text, form in _IMAGE_ROWS:
+        rows.append([text, *(form.format(each[key]) for each in scale["images"])])
+    blank = [""] * (len(rows[0]) - 2)
+    cluster = scale["cluster"]
+    rows.append([f"cluster of {cluster['partitions']:,}", "", *blank])
+    for key, text in _CLUSTER_ROWS:
+        value = cluster[key]
+        rows.append([text, _shown(value), *blank])
+    return rows
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each:,}" for name, each in value.items() if each is not None)
+    return f"{value:,}"
+
+
+_IMAGE_ROWS = (
+    ("bytes_per_partition", "memory, bytes per partition", "{:,.0f}"),
+    ("load_records_per_second", "checkpoint to image, records/s", "{:,.0f}"),
+    ("checkpoint_records_per_second", "image to checkpoint, records/s", "{:,.0f}"),
+    ("iterated_per_second", "iteration, partitions/s", "{:,.0f}"),
+    ("fenced_partitions", "partitions of the fenced broker", "{:,}"),
+    ("fence_ms", "  applying its fence, ms", "{:,.1f}"),
+    ("describe_us", "lookup of a topic, us", "{:,.2f}"),
+)
+_CLUSTER_ROWS = (
+    ("created_partitions_per_second", "creation, partitions/s"),
+    ("describe_ms", "describe of a topic meanwhile, ms"),
+    ("heartbeat_ms_while_creating", "heartbeat meanwhile, ms"),
+    ("node_mib", "memory by node, MiB"),
+    ("fence_ms", "removal of a broker, ms"),
+    ("heartbeat_ms_while_fencing", "heartbeat meanwhile, ms"),
+    ("write_ms_before", "1,000 writes/s, ms"),
+    ("write_ms_while_checkpointing", "the same while a checkpoint is written, ms"),
+    ("checkpoint_seconds", "  time until it was written, s"),
+    ("checkpoint_bytes", "  its size, bytes"),
+    ("restart_seconds", "start from it until ready, s"),
+)

@@ -1,0 +1,165 @@
+"""The image of a large cluster: memory, iteration, loading, and a broker's fence.
+
+All times are processor time of one core, without other work in the process.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from quorum.log.filesystem import OsFileSystem
+from quorum.runtime.clock import SystemClock
+from quorum.types import OffsetAndEpoch
+from snapshot.store import DirectorySnapshotStore
+from snapshot.writer import write_checkpoint
+from statemachine.delta import ImageDelta
+from statemachine.dump import DigestedValues
+from statemachine.image import EMPTY_IMAGE, MetadataImage
+from statemachine.machine import StateMachine
+from statemachine.records import (
+    BrokerFencedEvent,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+
+BROKERS = 100
+PARTITIONS_PER_TOPIC = 10
+REPLICAS = 3
+_SNAPSHOT = OffsetAndEpoch(10_000_000, 1)
+_EPOCH = 1000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageScale:
+    """The figures of one size. Rates are per second of processor time."""
+
+    partitions: int
+    bytes_per_partition: float
+    """Growth of this process's resident memory by the loaded image."""
+    load_records_per_second: float
+    iterated_per_second: float
+    fenced_partitions: int
+    fence_ms: float
+    describe_us: float
+    """One topic's partitions, looked up by its name."""
+    checkpoint_bytes: int = 0
+    checkpoint_records_per_second: float = 0.0
+    """Writing the checkpoint, with its digest."""
+
+
+def _records(topics: int) -> Iterator[MetadataRecord]:
+    yield FeatureLevelRecord("metadata.version", 33)
+    for broker in range(BROKERS):
+        yield RegisterBrokerRecord(broker, broker_epoch=_EPOCH + broker, fenced=False)
+    directories = [b"\x80" + bytes(14) + bytes([each]) for each in range(BROKERS)]
+    for topic in range(topics):
+        topic_id = b"\x40" + topic.to_bytes(15, "big")
+        yield TopicRecord(f"scale-{topic}", topic_id)
+        for number in range(PARTITIONS_PER_TOPIC):
+            # Consecutive brokers from a start that differs by topic, as the placement does.
+            first = topic * 7 + number
+            replicas = tuple((first + each) % BROKERS for each in range(REPLICAS))
+            yield PartitionRecord(
+                number, topic_id, replicas, replicas, leader=replicas[0], leader_epoch=0,
+                partition_epoch=0, directories=tuple(directories[each] for each in replicas),
+            )  # fmt: skip
+
+
+def measure_image(folder: Path, partitions: int) -> ImageScale:
+    """Write the checkpoint of a cluster of this size; load it in a process of its own."""
+    topics = partitions // PARTITIONS_PER_TOPIC
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        size, write_seconds = _in_new_process(_write, Path(name), topics)
+        return replace(
+            _in_new_process(_load, Path(name), topics),
+            checkpoint_bytes=size,
+            checkpoint_records_per_second=topics * (PARTITIONS_PER_TOPIC + 1) / write_seconds,
+        )
+
+
+def _in_new_process(work: Callable[[Path, int], T], folder: Path, topics: int) -> T:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, folder, topics).result()
+
+
+def _load(folder: Path, topics: int) -> ImageScale:
+    store = DirectorySnapshotStore(OsFileSystem(), folder, SystemClock())
+    gc.collect()
+    before = psutil.Process().memory_info().rss
+    machine = StateMachine()
+    started = time.process_time()
+    machine.load(_SNAPSHOT, store.reader(_SNAPSHOT).batches())
+    load_seconds = time.process_time() - started
+    gc.collect()
+    grown = psutil.Process().memory_info().rss - before
+    store.close()
+    image = machine.image
+    fenced, fence_seconds = _fence(image)
+    return ImageScale(
+        partitions=topics * PARTITIONS_PER_TOPIC,
+        bytes_per_partition=grown / (topics * PARTITIONS_PER_TOPIC),
+        load_records_per_second=machine.changes.snapshot_records / load_seconds,
+        iterated_per_second=_iterate(image),
+        fenced_partitions=fenced,
+        fence_ms=fence_seconds * 1000,
+        describe_us=_describe(image, topics) * 1e6,
+    )
+
+
+def _write(folder: Path, topics: int) -> tuple[int, float]:
+    delta = ImageDelta(EMPTY_IMAGE)
+    for record in _records(topics):
+        delta.replay(record)
+    values = DigestedValues(delta.finish())
+    started = time.process_time()
+    info = write_checkpoint(
+        OsFileSystem(), folder, _SNAPSHOT, values=values, last_contained_log_timestamp=1,
+        state_digest=values.digest,
+    )  # fmt: skip
+    return info.size_bytes, time.process_time() - started
+
+
+def _iterate(image: MetadataImage) -> float:
+    started = time.process_time()
+    count = sum(
+        state.leader >= 0
+        for partitions in image.topics.partitions.values()
+        for state in partitions.values()
+    )
+    return count / (time.process_time() - started)
+
+
+def _fence(image: MetadataImage) -> tuple[int, float]:
+    broker = BROKERS // 2
+    delta = ImageDelta(image)
+    started = time.process_time()
+    delta.replay(BrokerFencedEvent(broker, _EPOCH + broker))
+    fenced = delta.finish()
+    seconds = time.process_time() - started
+    affected = len(image.topics.in_isr_of(broker)) - len(fenced.topics.in_isr_of(broker))
+    return affected, seconds
+
+
+def _describe(image: MetadataImage, topics: int) -> float:
+    asked = range(0, topics, max(1, topics // 1000))
+    started = time.process_time()
+    for topic in asked:
+        topic_id = image.topics.id_of(f"scale-{topic}")
+        if topic_id is None or len(image.topics.partitions_of(topic_id)) != PARTITIONS_PER_TOPIC:
+            raise RuntimeError(f"topic scale-{topic} is not in the image")
+    return (time.process_time() - started) / len(asked)
