@@ -4,13 +4,20 @@
 PY := .venv/bin/python
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long verify fix proto proto-check bench chaos evidence nightly
+.PHONY: help setup wheel demo test test-long test-compiled verify fix proto proto-check bench chaos evidence nightly
+
+# What runs on the compiled form as well; everything runs on the pure one.
+OF_COMPILED := tests/unit/core tests/unit/quorum tests/unit/snapshot tests/scenario
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
 
-setup: ## Make .venv and install into it, if that is not done yet
+setup: ## Make .venv, if that is not done yet (COMPILED=1 also .venv-compiled, for which a C compiler is needed)
 	@bash .ci/setup
+	@$(if $(filter 1,$(COMPILED)),bash .ci/compiled setup)
+
+wheel: setup ## Build the compiled wheel for this machine into dist/
+	@bash .ci/compiled wheel dist
 
 demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
 	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
@@ -20,6 +27,11 @@ test: setup ## Run the tests that people wait for, two at a time where they wait
 
 test-long: setup ## Run what `make test` leaves out: chaos, kills, damages, long simulations (under 25 minutes)
 	@$(PY) -m tests.gate test-long
+
+test-compiled: setup ## Run the tests of compiled modules, and some with processes, on the compiled form
+	@bash .ci/compiled setup
+	@PYTHONSAFEPATH=1 .venv-compiled/bin/python -m pytest -o pythonpath= -m "not long and not nightly and not interpreted" \
+		$(or $(ARGS),$(OF_COMPILED))
 
 verify: setup proto-check ## Check style, types, imports, stubs and house rules; writes nothing
 	@$(PY) -m ruff check .
@@ -38,8 +50,9 @@ proto: setup ## Generate quorum/v1 from proto/
 proto-check: setup ## Check that quorum/v1 is what proto/ generates
 	@bash .ci/proto --check
 
-bench: setup ## Measure commit latency, throughput, replay and snapshots
-	@$(PY) -m bench $(ARGS)
+bench: setup ## Measure latency, throughput, replay and snapshots (ONLY="writes reads" a part of it)
+	@bash .ci/compiled setup
+	@PYTHONSAFEPATH=1 .venv-compiled/bin/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 chaos: setup ## Break a real cluster for MINUTES=30 and check what its clients saw (SEED=N repeats a plan)
 	@GRPC_VERBOSITY=NONE $(PY) -m tests.chaos --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
