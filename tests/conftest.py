@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -10,6 +12,10 @@ pytest_plugins = ["tests.support.refusals"]
 # How long one example takes says something about the machine, and nothing about the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+# The contexts of whoever runs the tests are not those of the commands under test.
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 VARIABLE = "QUORATE_CAMPAIGN_DEFECT"
 EXIT_CODE = 9
 DIGESTS_RIGHT = 3
-"""So many digests are right, those that are taken before the first call among them."""
+"""The first digests are right. They include those that are taken before the first call."""
 
 
 def vote_raises_epoch() -> None:
@@ -26,7 +26,7 @@ def vote_raises_epoch() -> None:
 
 
 def call_ends_process() -> None:
-    """A call in a replica's name ends the process that gets it."""
+    """Break it: a call with a replica's name ends the receiving process."""
     from quorum.transport import unary
 
     def leave(*_: object) -> None:
@@ -40,7 +40,7 @@ def call_raises() -> None:
     from quorum.transport import unary
 
     def fail(*_: object) -> None:
-        raise ZeroDivisionError("a defect that was put in")
+        raise ZeroDivisionError("a seeded defect")
 
     unary._check_consumer = fail
 
@@ -70,14 +70,14 @@ def refused_write_applies() -> None:
     async def write_once(node: Any, request: Any, context: Any) -> Any:
         answer = await plain(node, request, context)
         if request.writer.client_id != "honest" and request.writer.client_id:
-            raise CommandError(ErrorCode.POLICY_VIOLATION, "a defect that was put in")
+            raise CommandError(ErrorCode.POLICY_VIOLATION, "a seeded defect")
         return answer
 
     metadata.write_once = write_once
 
 
-def repairs_in_silence() -> None:
-    """A side file that was written anew at the start is neither logged nor counted."""
+def repairs_unreported() -> None:
+    """Break it: a side file that was repaired at the start is neither logged nor counted."""
     from dataclasses import replace
 
     from quorate.server import node, process
@@ -97,7 +97,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
         call_raises,
         image_changes,
         refused_write_applies,
-        repairs_in_silence,
+        repairs_unreported,
     )
 }
 

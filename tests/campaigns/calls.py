@@ -1,13 +1,13 @@
-"""Mutated calls over every RPC of a live cluster, beside an honest client that writes.
+"""Mutated calls over every RPC of a live cluster, while an ordinary client writes.
 
-Rounds of calls, a few methods each. After each round the honest client puts its key back and
-everything that identifies the quorum is compared with what it was: epoch, leader, vote on disk,
-voter set, endpoints, processes, tracebacks, readiness, the images with one another, and, in rounds
-without writes, the image with the old one. At the end every batch of the log is compared with the
-answer to its client.
+A round calls a few methods. After each round the ordinary ("honest") client restores the old value
+of its key. Then the state of the quorum is compared with the state before: epoch, leader, vote on
+disk, voter set, endpoints, processes, tracebacks and readiness. The images of all nodes must be
+equal. After a round without mutated writes the image must also equal the old one. At the end every
+batch of the log is compared with the answer to its client.
 
-Authorised calls are not sent: an operator's calls with the exact key of a voter, and streams with
-the whole key of a voter, which plain mode accepts.
+Calls that an operator is allowed to make are not sent: admin calls with the exact key of a voter,
+and streams with the whole key of a voter, which mode ``insecure`` accepts.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ SETTINGS: dict[str, object] = {
     "quorum.fetch_timeout_ms": 8_000,
     "controller.session_timeout_ms": 3_600_000,
 }
-"""A machine shared with other work must not cause the election that a call is blamed for; a broker
-that is fenced by time would change the image."""
+"""Long timeouts: a slow machine must neither cause an election nor fence a broker, because both
+would look like the effect of a call."""
 ROUND_CALLS = 1_000
 WORKERS = 16
 EXCHANGE_SHARE = 0.25
 SWEPT_SHARE = 0.8
 RANDOM_EVERY = 30
-"""Some of each round are random, however much of the sweep is left."""
+"""Every so many-th call is random while the sweep lasts, so that each round has random calls."""
 LEVEL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One thing to send: a request's bytes or a stream's script."""
+    """A call to send: the bytes of a request, or the script of a stream."""
 
     method: str
     what: str
@@ -95,7 +95,7 @@ def shares(methods: Sequence[str], calls: int, swept: Mapping[str, int]) -> dict
     Args:
         methods: Full names.
         calls: For all of them.
-        swept: How many odd values the sweep of each method has. They come first: 12,000 calls
+        swept: Number of calls in the sweep of each method. They come first: 12,000 calls
             hold all of them.
     """
     others = [each for each in methods if each != EXCHANGE]
@@ -109,7 +109,7 @@ def shares(methods: Sequence[str], calls: int, swept: Mapping[str, int]) -> dict
 
 
 def sweep_of(method: str, cluster_state: ClusterState) -> list[tuple[str, bytes]]:
-    """Every odd value of every field of every valid call of a method."""
+    """Return every mutated field value of every valid call of a method."""
     return [
         pair
         for each in valid_calls(cluster_state)[method]
@@ -118,17 +118,17 @@ def sweep_of(method: str, cluster_state: ClusterState) -> list[tuple[str, bytes]
 
 
 class Mutants:
-    """Calls of one method without end: its sweep in random order, then random ones."""
+    """An endless supply of calls of one method: its sweep in random order, then random calls."""
 
     def __init__(self, method: str, rng: random.Random) -> None:
         self._method = method
         self._rng = rng
         self._swept: list[int] | None = None
         self.authorised = 0
-        """Those that were drawn and left out, being what an operator may ask for."""
+        """Number of calls that were left out because an operator is allowed to make them."""
 
     def take(self, cluster_state: ClusterState, count: int) -> Iterator[Call]:
-        """The next ``count``, made for the cluster as it is now."""
+        """Yield the next ``count`` calls, built for the cluster's present state."""
         valid, swept = (
             valid_calls(cluster_state)[self._method],
             sweep_of(self._method, cluster_state),
@@ -167,7 +167,7 @@ class CallsCampaign:
         self._channels: dict[int, aio.Channel] = {}
 
     async def run(self) -> Report:
-        """Send everything, compare after every round, and report."""
+        """Send all calls, compare after each round, and return the report."""
         began = time.monotonic()
         async with AsyncExitStack() as stack:
             for node in self._cluster.voters:
@@ -187,13 +187,13 @@ class CallsCampaign:
                 log = await batches(self._channels[leader.id], first, end)
                 self._problems += self._explained(honest, log, first)
             except ClusterError as error:
-                # Nothing can be compared from here on, and that is the finding.
+                # The comparison itself failed. That is a finding, and the run ends here.
                 self._problems.append(str(error))
         self._problems += [f"an honest write failed: {each}" for each in honest.failures]
         return self._report(time.monotonic() - began, len(honest.written), len(log))
 
     def _explained(self, honest: HonestWriter, log: Mapping[int, Batch], first: int) -> list[str]:
-        """What neither the honest client's answers nor those to mutated calls explain."""
+        """Return the batches of the log that no answer to a client explains."""
         honest.written = {at: value for at, value in honest.written.items() if at > first}
         offsets = frozenset(self._tally.offsets)
         return unexplained(log, honest.written, offsets, unknown=self._tally.unknown)
@@ -201,7 +201,7 @@ class CallsCampaign:
     # ------------------------------------------------------------------ rounds
 
     def _rounds(self, cluster_state: ClusterState) -> list[dict[str, int]]:
-        """Methods and how many calls of each; what may write comes last."""
+        """Return the methods of each round and their numbers of calls; writing ones come last."""
         found: list[dict[str, int]] = []
         sizes = {
             each: len(sweep_of(each, cluster_state)) for each in self._methods if each != EXCHANGE
@@ -248,7 +248,7 @@ class CallsCampaign:
         if found := differences(before, after, same_image=same_image):
             self._problems += [f"after {names}: {each}" for each in found]
         self._announce(f"{self._tally.calls:6} calls, {len(self._problems)} problems: {names}")
-        # Where writes are mutated, the image that follows is the one to compare with.
+        # Mutated writes may change the image: later rounds are compared with the new one.
         return after
 
     async def _work(self, queue: Iterator[Call], leader_id: int) -> None:
@@ -293,7 +293,7 @@ class CallsCampaign:
     # ------------------------------------------------------------------ the cluster
 
     async def _set_up(self, leader_id: int) -> None:
-        """Three registered brokers and a topic, for commands to be about."""
+        """Register three brokers and create a topic, which the commands refer to."""
         for broker in (1, 2, 3):
             register = wire.RegisterBroker(
                 broker_id=broker, cluster_id=self._cluster.cluster_id,
@@ -314,7 +314,7 @@ class CallsCampaign:
         )
 
     async def _command(self, leader_id: int, **kind: Any) -> int:
-        """Write one; the epoch of the broker that it registered, or 0."""
+        """Write one command; return the epoch of the broker that it registered, or 0."""
         request = metadata_pb2.WriteRequest(command=wire.Command(tag=1, **kind))
         call = self._channels[leader_id].unary_unary("/quorum.v1.MetadataService/Write")
         answer = metadata_pb2.WriteResponse.FromString(
@@ -340,7 +340,7 @@ class CallsCampaign:
         )
 
     async def _level(self) -> Observation:
-        """What is to be compared, once every node has applied the same log.
+        """Return the state to compare, once every node has applied the same log.
 
         Raises:
             ClusterError: A process has ended by itself.
@@ -354,7 +354,7 @@ class CallsCampaign:
             is_ready = all(each.is_ready for each in seen.nodes.values())
             if (is_level and is_ready) or time.monotonic() > deadline:
                 if not is_level:
-                    self._problems.append(f"the nodes do not come level: {seen.digests}")
+                    self._problems.append(f"the nodes do not reach one image: {seen.digests}")
                 return seen
             await asyncio.sleep(0.05)
 

@@ -1,4 +1,4 @@
-"""The leader's wall clock steps, far and near, forward and back, while clients write."""
+"""Steps of the leader's wall clock, large and small, forward and back, while clients write."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.integration.traffic import CONFIG
 
 _DAY_MS = 86_400_000
 STEPS_MS = (1_000, -1_000, _DAY_MS, -_DAY_MS, 3_650 * _DAY_MS, -20_000 * _DAY_MS, 60_000, 0)
-"""Each from the true time; -20,000 days are before 1970."""
+"""Steps in milliseconds, each relative to the true time; -20,000 days are before 1970."""
 WRITES_EACH = 10
 NEAR_MS = 30_000
 SETTINGS: dict[str, object] = {"quorum.fetch_timeout_ms": 8_000}
 
 
 def clock_steps(folder: Path) -> Seen:
-    """No election, no lost write, and no time stamp that falls; also behind a change of leader."""
+    """No election, no lost write, no time stamp that falls, also after a change of leader."""
     seen = Seen()
     cluster = Processes(folder, settings=SETTINGS)
     cluster.program = "tests.campaigns.stepped_node"
@@ -32,7 +32,7 @@ def clock_steps(folder: Path) -> Seen:
     try:
         cluster.format_all()
         for node in cluster.voters:
-            # One file each: the others' clocks stay right.
+            # Each node has a file of its own, so the clocks of the other nodes stay right.
             cluster.environment[VARIABLE] = str(node.folder / "clock")
             cluster.start(node)
         cluster.wait_ready(cluster.voters)
@@ -58,7 +58,7 @@ def clock_steps(folder: Path) -> Seen:
         cluster.kill(leader)
         asyncio.run(_write(cluster, len(STEPS_MS)))
         stamps = _stamps(cluster.leader().address)
-        seen.expect(stamps == sorted(stamps), "a time stamp fell behind a change of leader")
+        seen.expect(stamps == sorted(stamps), "a time stamp fell after a change of leader")
         seen.answer = "leads on; stamps never fall, also of the next leader"
         still_whole(cluster, seen)
     finally:
@@ -79,7 +79,7 @@ async def _write(cluster: Processes, number: int) -> None:
 
 
 def _stamps(address: str) -> list[int]:
-    """Time stamps of every batch of data, in the order of the log."""
+    """Return the time stamps of all data batches, in the order of the log."""
     found: list[int] = []
     request = metadata_pb2.WatchRequest(from_offset=0, client_id="campaign")
     with grpc.insecure_channel(address) as channel:

@@ -2,8 +2,8 @@
 
 Allowed outcomes are *reported* (the file is named as repaired, quarantined or cut, and counted),
 *refused* (the start ends with code 8 and names the file) and *no effect* (the file is still damaged
-or gone, and nothing is wrong: it is not needed, or the damage carries no information). A file must
-never be repaired without a report.
+or missing, and everything works: the file is not needed, or the damaged bytes carry no
+information). A file must never be repaired without a report.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Outcome(Enum):
 
     REPORTED = "healed and reported"
     REFUSED = "start refused, file named"
-    NO_EFFECT = "no harm: not needed, or says nothing"
+    NO_EFFECT = "no effect: the file is not needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,19 @@ class Start:
     """What a node did with a damaged directory."""
 
     lines: Sequence[str]
-    """Of its log, from the damage on, earlier starts that were refused included."""
+    """Lines of its log since the damage, including those of starts that were refused."""
     last_lines: Sequence[str]
-    """Of its log, from this start on: what this process has counted."""
+    """Lines of its log since this start. The metrics of this process count the same repairs."""
     exit_code: int | None
-    """None: it became ready."""
+    """The exit code; None if the node became ready."""
     found: Mapping[Path, bytes | None]
-    """What lay under each damaged name when the node opened its directory."""
+    """Content of each damaged file when the node opened its directory; None: no such file."""
     left: Mapping[Path, bytes | None]
-    """What lay there once it was ready and level."""
+    """Content of each damaged file once the node was ready and caught up."""
     repaired_count: float = 0.0
-    """``quorate_repaired_files_total`` over all kinds."""
+    """Sum of ``quorate_repaired_files_total`` over all kinds."""
     was_clean: bool = False
-    """Whether the last process had stopped cleanly: its mark covered all of its log."""
+    """Whether the process before had stopped cleanly, so that its mark covered its whole log."""
     epochs_changed: bool = False
 
 
@@ -64,10 +64,10 @@ def reports(start: Start) -> list[str]:
 
 
 def refusal(faults: Sequence[Damage], start: Start) -> list[str]:
-    """What is wrong with a start that was refused; [] where it is as promised."""
+    """Return what is wrong with a refused start; [] if it was refused as promised."""
     found = []
     text = "\n".join(start.last_lines)
-    # Whole files of another node are no damage: their content names their owner.
+    # A whole file of another node counts as wrong usage: its content names its owner.
     is_mistaken = any(
         each.path.name == META_PROPERTIES_NAME and each.manner in _FOREIGN for each in faults
     )
@@ -82,7 +82,7 @@ def refusal(faults: Sequence[Damage], start: Start) -> list[str]:
 
 
 def evaluated(faults: Sequence[Damage], start: Start) -> tuple[Outcome, list[str]]:
-    """The outcome of a damage, and what was wrong with it."""
+    """Return the outcome of damages, and what was wrong with it."""
     if start.exit_code is not None:
         return Outcome.REFUSED, refusal(faults, start)
     reported = reports(start)
@@ -120,24 +120,26 @@ def _unreported(damage: Damage, start: Start) -> str:
     """Return why an unreported damage is wrong; empty where it is allowed."""
     found, left = start.found.get(damage.path), start.left.get(damage.path)
     if found == damage.before or found != damage.after:
-        # Nothing was changed, or the process that ran meanwhile had written its file once more.
+        # Nothing was changed, or the running process has written its file again meanwhile.
         return ""
     if damage.path.name in (QUORUM_STATE_NAME, META_PROPERTIES_NAME):
-        return "" if _meaning(damage.before) == _meaning(found) else "it was believed"
+        return (
+            "" if _meaning(damage.before) == _meaning(found) else "the damaged content was accepted"
+        )
     if damage.path.name in WATERMARK_NAMES:
-        # The other one, intact and of this disk: there is nothing to repair.
-        return "" if damage.is_other_mark else "a mark was written anew without a word"
+        # It is the content of the other mark file of this disk, intact: nothing needs a repair.
+        return "" if damage.is_other_mark else "a mark was replaced without a report"
     if left == found or left is None:
         return ""
     if damage.kind == ".log":
         is_tail = found is not None and left.startswith(found)
-        return "" if is_tail and not start.was_clean else "records came back without a word"
+        return "" if is_tail and not start.was_clean else "records were restored without a report"
     if damage.path.name == "leader-epoch-checkpoint" and start.epochs_changed:
         return ""
     if damage.kind in (".digest", ".index") and damage.before is None:
-        # A name that was made up: a later segment may begin there.
+        # The damage invented the file's name. A later segment may begin at that offset.
         return ""
-    return "it is whole again without a word"
+    return "the file was repaired without a report"
 
 
 def lost_writes(written: Mapping[str, str], served: Mapping[str, str | None]) -> list[str]:
@@ -146,6 +148,10 @@ def lost_writes(written: Mapping[str, str], served: Mapping[str, str | None]) ->
 
 
 def images_differ(seen: Mapping[int, tuple[int, bytes]]) -> bool:
-    """Whether nodes at one position have different images; ``seen``: offset and digest of each."""
+    """Return whether nodes at one offset have different images.
+
+    Args:
+        seen: Offset and image digest of each node.
+    """
     positions = {offset for offset, _ in seen.values()}
     return len(positions) == 1 and len({digest for _, digest in seen.values()}) > 1

@@ -1,9 +1,10 @@
-"""Damage to the files of live nodes, hundreds of times, each evaluated.
+"""Damage to the files of live nodes, hundreds of times, with a check of each.
 
-One cluster is kept. A step writes, damages the files of its victims while they run or are stopped,
-restarts them, and compares: the reports of each with its damage, its image with the others', and
-every acknowledged write with the served value. Victims are one node, or two at once in a cluster
-where two are a minority of the voters. The next step waits until all nodes have caught up.
+All steps use the same cluster. A step writes, and damages files of its victims while they run or
+are stopped. It restarts the victims and makes three comparisons: the reports with the damage, the
+images of all nodes with one another, and the served values with the acknowledged writes. A step
+has one victim, or two in a cluster where two are a minority of the voters. The next step begins
+when all nodes have caught up.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ SETTINGS: dict[str, object] = {
     "quorum.election_timeout_ms": 500,
     "quorum.fetch_timeout_ms": 3_000,
 }
-"""Many small files of every kind, and a scrubber that comes by within a second."""
+"""Many small files of every kind, and scrubber passes a second apart."""
 NODES_OF: Mapping[int, dict[str, int]] = {1: {"voters": 3}, 2: {"voters": 5, "observers": 1}}
-"""Number of voters by number of victims: any victims are a minority of the voters."""
+"""The cluster's size by number of victims; victims are always a minority of the voters."""
 WAYS = ("stopped", "killed", "running")
 KEYS = 64
 WRITES_EACH = 6
@@ -49,14 +50,14 @@ LEADER_SHARE = 0.25
 NOTICE_SECONDS = 1.5
 STARTS_MAX = 4
 WHOLE_MIN = 100
-"""From so many damages on a run has to show every manner and every outcome."""
+"""A run of at least so many damages must show every manner and every outcome."""
 READY_SECONDS = 60.0
 RESOURCE = wire.CONFIG_RESOURCE_TYPE_CLIENT_METRICS
 
 
 @dataclass
 class Tally:
-    """Damages by manner and way, and how they ended."""
+    """Counts of damages by manner and by how the node was stopped, and of their outcomes."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
@@ -72,9 +73,9 @@ class DamagesCampaign:
     def __init__(
         self, cluster: Processes, *, seed: int, damages: int, announce: Say, victims: int = 1
     ) -> None:
-        """``victims``: so many nodes are damaged at once; fewer than half of the voters."""
+        """``victims``: the number of nodes damaged at once, fewer than half of the voters."""
         if 2 * victims >= len(cluster.voters):
-            raise ValueError(f"{victims} of {len(cluster.voters)} voters are no minority")
+            raise ValueError(f"{victims} of {len(cluster.voters)} voters are not a minority")
         self._victims = victims
         self._cluster = cluster
         self._seed = seed
@@ -87,7 +88,7 @@ class DamagesCampaign:
         self._number = 0
 
     async def run(self) -> Report:
-        """Damage after damage, then the report."""
+        """Do ``count`` damages one after the other; return the report."""
         began = time.monotonic()
         cluster = self._cluster
         async with Client(
@@ -157,7 +158,7 @@ class DamagesCampaign:
                 self._problems.append(f"node {node.id} ended with {code} when asked to stop")
 
     async def _await_notice(self, node: LocalNode) -> None:
-        """A running node has a moment to find the damage itself, and ends with 8 if it does."""
+        """Give a running node time to find the damage; it then ends with exit code 8."""
         deadline = time.monotonic() + NOTICE_SECONDS
         while node.is_running and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
@@ -174,7 +175,7 @@ class DamagesCampaign:
         self, node: LocalNode, faults: list[Damage], label: str, logged: int, route: str,
         epoch: float | None,
     ) -> Outcome | None:  # fmt: skip
-        """Start until it is ready; what the damage came to."""
+        """Start the node until it is ready; return the outcome of its damage."""
         first: Outcome | None = None
         for _ in range(STARTS_MAX):
             found = {damage.path: _content(damage.path) for damage in faults}
@@ -240,7 +241,7 @@ class DamagesCampaign:
                 break
             await asyncio.sleep(0.05)
         else:
-            self._problems.append(f"{label}: the nodes do not come level: {seen}")
+            self._problems.append(f"{label}: the nodes do not catch up: {seen}")
         if images_differ(seen):
             self._problems.append(f"{label}: the images differ: {seen}")
         for node in victims:
@@ -253,7 +254,7 @@ class DamagesCampaign:
                 await asyncio.to_thread(self._cluster.wait_ready, [node])
 
     async def _check_writes(self, client: Client, address: str, label: str = "at the end") -> None:
-        """Every acknowledged write, as this node serves it."""
+        """Compare every acknowledged write with what this node serves."""
         wanted = [(RESOURCE, name) for name in sorted(self._written)]
         async with Client([address], timeout_seconds=READY_SECONDS) as own:
             answer = await own.describe_configs(wanted, read=LINEARIZABLE)
@@ -303,7 +304,7 @@ class DamagesCampaign:
 
 
 def shortfalls(tally: Tally, wanted: int) -> list[str]:
-    """What a run lacks: damages, and in a whole run a manner or an outcome that did not occur."""
+    """Return what is missing: damages, and in a whole run manners and outcomes."""
     total = tally.counts.total()
     found = [] if total >= wanted else [f"{total} damages, {wanted} were asked for"]
     if total < WHOLE_MIN:

@@ -14,7 +14,7 @@ from tests.support import fork_server
 
 @contextlib.contextmanager
 def damages_cluster(folder: Path, *, victims: int = 1, defect: str = "") -> Iterator[Processes]:
-    """Started, voters first, then observers; forked, so that a restart takes no second of loading.
+    """Start a cluster, voters first. Nodes are forked, so that a restart loads no packages.
 
     ``defect``: one of ``broken_node.DEFECTS``, or none.
     """

@@ -1,7 +1,7 @@
-"""What a node's environment can do to it: each fault proves its effect, then the node's answer.
+"""Faults of a node's environment. Each one proves that it took place, and checks the reaction.
 
-A fault that this machine cannot make (mounting needs root) is reported as not done, and the run is
-then too little, not good.
+A fault that this machine cannot make (mounting needs root) is reported as not done. The run then
+ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ class NotPossibleError(Exception):
 
 @dataclass
 class Seen:
-    """What a fault showed."""
+    """The observations of one fault."""
 
     effect: str = ""
-    """How it is known that it took place; empty: it did not."""
+    """The proof that the fault took place; empty if it did not."""
     answer: str = ""
-    """What the node did, with its exit code where it ended."""
+    """How the node reacted, with its exit code if it ended."""
     problems: list[str] = field(default_factory=list)
 
     def expect(self, is_right: bool, words: str) -> None:
-        """Note a problem unless it is right."""
+        """Add a problem if ``is_right`` is false."""
         if not is_right:
             self.problems.append(words)
 
 
 def still_whole(cluster: Processes, seen: Seen) -> None:
-    """Every node is ready and level, what was acknowledged is there, and writes go on."""
+    """Check that every node is ready and caught up, and that a new write can be read."""
     value = str(secrets.randbelow(1 << 40))
     try:
         for node in cluster.voters:
@@ -67,7 +67,7 @@ def still_whole(cluster: Processes, seen: Seen) -> None:
         seen.expect(config_value(cluster) == value, "an acknowledged write is not there")
         wait_equal_images(cluster, cluster.voters)
     except ClusterError as error:
-        seen.problems.append(f"not whole again: {error}")
+        seen.problems.append(f"the cluster does not recover: {error}")
 
 
 def _follower(cluster: Processes) -> LocalNode:
@@ -76,7 +76,7 @@ def _follower(cluster: Processes) -> LocalNode:
 
 
 def _logged(node: LocalNode, *words: str) -> str:
-    """The first line with all the words, or nothing."""
+    """Return the first log line that contains all the words; empty if none does."""
     text = node.log_path.read_text(errors="replace")
     return next((line for line in text.splitlines() if all(each in line for each in words)), "")
 
@@ -85,16 +85,16 @@ def _logged(node: LocalNode, *words: str) -> str:
 
 
 def descriptors(folder: Path) -> Seen:
-    """Every descriptor of every node used up, the leader killed meanwhile."""
+    """Use up every descriptor of every node, and kill the leader meanwhile."""
     with running(folder) as cluster:
         outlast_a_shortage(cluster)
-        seen = Seen("connects failed with 'Too many open files'", "all pairs talk again")
+        seen = Seen("connects failed with 'Too many open files'", "all pairs are connected again")
         still_whole(cluster, seen)
     return seen
 
 
 def memory_limit(folder: Path) -> Seen:
-    """A follower may take little more memory, and is sent what needs more."""
+    """Limit a follower's memory slightly above its use, and send it more than that."""
     seen = Seen()
     with running(folder) as cluster:
         node = _follower(cluster)
@@ -139,7 +139,7 @@ def _short_of_memory(node: LocalNode) -> bool:
 
 
 def memory_limit_at_start(folder: Path) -> Seen:
-    """A server that gets less memory than it needs to load."""
+    """Start a server with less memory than loading its packages needs."""
     seen = Seen()
     with running(folder) as cluster:
         node = _follower(cluster)
@@ -157,7 +157,7 @@ def memory_limit_at_start(folder: Path) -> Seen:
 
 
 def read_only(folder: Path) -> Seen:
-    """The data directory is mounted read-only when the node starts."""
+    """Mount the data directory read-only before the node starts."""
     seen = Seen()
     with running(folder) as cluster:
         node = _follower(cluster)
@@ -177,7 +177,7 @@ def read_only(folder: Path) -> Seen:
 
 
 def read_only_while_running(folder: Path) -> Seen:
-    """Make the leader's directory read-only: files opened from now on cannot be written."""
+    """Make the leader's directory read-only, so that files opened later cannot be written."""
     seen = Seen()
     with running(folder, settings=SMALL_SETTINGS) as cluster:
         node = cluster.leader()
@@ -202,7 +202,7 @@ def read_only_while_running(folder: Path) -> Seen:
 
 
 def full_tmpfs(folder: Path) -> Seen:
-    """The file system below the leader is full, for real."""
+    """Fill the file system of the leader's directory."""
     seen = Seen()
     cluster = Processes(folder, settings=SMALL_SETTINGS)
     node = cluster.voters[0]
@@ -235,7 +235,7 @@ def full_tmpfs(folder: Path) -> Seen:
 
 
 def _lead(cluster: Processes, node: LocalNode) -> None:
-    """Let this node be the leader."""
+    """Make this node the leader."""
     if cluster.leader() is not node:
         cluster.ask("quorum", "transfer-leader", str(node.id))
         cluster.until("its leadership", lambda: cluster.find_leader() is node or None)
@@ -248,7 +248,7 @@ def _fill(path: Path) -> None:
 
 
 def two_servers(folder: Path) -> Seen:
-    """A second server on the directory of a running one, by its path and by another one."""
+    """Start a second server on the directory of a running one, by the same and by another path."""
     seen = Seen()
     with running(folder) as cluster:
         node = cluster.leader()
@@ -261,14 +261,14 @@ def two_servers(folder: Path) -> Seen:
             seen.answer = f"the second ends with {ended.status}, the first goes on"
             seen.expect(ended.status == Exit.FAILED, f"the second ended with {ended.status}")
             seen.expect("in use by another process" in ended.err, "does not say why")
-        seen.expect(cluster.leader() is node, "the first does not lead any more")
+        seen.expect(cluster.leader() is node, "the first no longer leads")
         still_whole(cluster, seen)
     return seen
 
 
 @contextlib.contextmanager
 def _mounted(*arguments: str) -> Iterator[None]:
-    """A mount for the length of the block.
+    """Mount a file system while the block runs.
 
     Raises:
         NotPossibleError: Not allowed here.
@@ -289,7 +289,7 @@ def _command(*words: str) -> None:
 
 
 def _refusal_to_write(directory: Path) -> str:
-    """Return the error of a write there; empty where it succeeds."""
+    """Try to write there; return the error, empty if the write succeeds."""
     probe = directory / "probe"
     try:
         probe.touch()
@@ -303,7 +303,7 @@ def _refusal_to_write(directory: Path) -> str:
 
 
 def faults() -> dict[str, Callable[[Path], Seen]]:
-    """Every fault by name. The clock's are in a module of their own."""
+    """Return every fault by name. Those of the clock are in ``clock_steps``."""
     from tests.campaigns.clock_steps import clock_steps
 
     found = (
@@ -314,7 +314,7 @@ def faults() -> dict[str, Callable[[Path], Seen]]:
 
 
 def run_faults(folder: Path, names: list[str], seed: int, announce: Say) -> Report:
-    """Each named fault once, in an order drawn from the seed."""
+    """Make each named fault once, in an order drawn from the seed."""
     began = time.monotonic()
     random.Random(seed).shuffle(names)
     rows, problems, shortfalls = [], [], []

@@ -1,4 +1,4 @@
-"""Damage to the real files of one node's data directory: single files, pairs, swaps, renames."""
+"""Damages real files of a node's data directory: single files, pairs, swaps and renames."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ MANNERS = ("delete", "zero", "empty", "flip", "truncate", "foreign")
 TOGETHER = ("pair", "swap", "rename", "copy")
 _TAIL_SHARE = 0.5
 _TAIL_BYTES = 600
-_GRAVE_SHARE = 0.5
+_CRITICAL_SHARE = 0.5
 
 
 def kind_of(name: str) -> str:
-    """What a file is: the suffix of a segment's and a checkpoint's, else the whole name."""
+    """Return the kind of a file: its suffix if the name begins with an offset, else its name."""
     suffix = Path(name).suffix
     return suffix if suffix in SUFFIXES else name
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What was done to one file; the file may have lain elsewhere, or nowhere, before."""
+    """The damage of one file, as its content before and after."""
 
     path: Path
     manner: str
     before: bytes | None
-    """None: there was no such file."""
+    """None if the file did not exist."""
     after: bytes | None
-    """None: there is none now."""
+    """None if the file was deleted."""
     is_other_mark: bool = False
-    """Whether it now holds the other copy of the durable mark, as that lay there."""
+    """Whether the file now holds the intact content of the other copy of the durable mark."""
 
     @property
     def kind(self) -> str:
@@ -55,7 +55,7 @@ class Damage:
 
 
 def files_of(data_dir: Path) -> list[Path]:
-    """Every file that a node wrote and reads again, the empty bootstrap checkpoint left out."""
+    """Return every file that a node writes and reads again, except the bootstrap checkpoint."""
     directory = partition_directory(data_dir)
     found = [data_dir / META_PROPERTIES_NAME]
     for path in sorted(directory.iterdir()):
@@ -68,12 +68,12 @@ def files_of(data_dir: Path) -> list[Path]:
 
 
 def newest_segment(data_dir: Path) -> Path:
-    """The segment that is written to."""
+    """Return the active segment."""
     return sorted(partition_directory(data_dir).glob("*.log"))[-1]
 
 
 class Damager:
-    """Damages files of one node; ``others`` are data directories of the other nodes."""
+    """Damages files of one node. ``others`` are the data directories of the other nodes."""
 
     def __init__(self, data_dir: Path, others: Sequence[Path], rng: random.Random) -> None:
         self._data_dir = data_dir
@@ -81,7 +81,7 @@ class Damager:
         self._rng = rng
 
     def some(self, manner: str) -> list[Damage]:
-        """Carry one damage out; [] where there is no file for it."""
+        """Do one damage and return what was changed; [] if there is no file for it."""
         acts: dict[str, Callable[[], list[Damage]]] = {
             "pair": self._pair,
             "swap": self._swap,
@@ -93,13 +93,13 @@ class Damager:
         return [self._single(self._choose(), manner)]
 
     def _choose(self, spared: Sequence[Path] = ()) -> Path:
-        """A file; of each kind alike, and more often of those that hold records or marks."""
+        """Draw a file. Kinds are equally likely, except that records and marks are more so."""
         by_kind: dict[str, list[Path]] = {}
         for path in files_of(self._data_dir):
             if path not in spared:
                 by_kind.setdefault(kind_of(path.name), []).append(path)
-        grave = [each for each in by_kind if each in (".log", ".checkpoint", *WATERMARK_NAMES)]
-        kinds = grave if grave and self._rng.random() < _GRAVE_SHARE else sorted(by_kind)
+        critical = [each for each in by_kind if each in (".log", ".checkpoint", *WATERMARK_NAMES)]
+        kinds = critical if critical and self._rng.random() < _CRITICAL_SHARE else sorted(by_kind)
         return self._rng.choice(by_kind[self._rng.choice(kinds)])
 
     def _single(self, path: Path, manner: str) -> Damage:
@@ -127,9 +127,9 @@ class Damager:
         return self._put(path, manner, before, after)
 
     def _like(self, other: Path, path: Path) -> list[Path]:
-        """The file of the same name elsewhere, else those of its kind, checkpoints left out.
+        """Return the file of the same name of another node, else files of the same kind.
 
-        Another checkpoint under this name is what ``rename`` and ``copy`` do.
+        Checkpoints are left out: ``rename`` and ``copy`` put other checkpoints under this name.
         """
         same = other / path.relative_to(self._data_dir)
         if same.exists() or path.suffix == ".checkpoint":
@@ -152,7 +152,7 @@ class Damager:
         return [replace(each, is_other_mark=_are_marks(first, second)) for each in found]
 
     def _renamed(self, *, keeps: bool) -> list[Damage]:
-        """A checkpoint under a later position, a segment or side file under another's name."""
+        """Draw a new name: a later position for a checkpoint, another's name for other files."""
         source = self._choose()
         content = source.read_bytes()
         target = self._other_name(source)
@@ -189,7 +189,7 @@ def _are_marks(*paths: Path) -> bool:
 
 
 def write(path: Path, content: bytes | None) -> None:
-    """Let a file have this content, in place as corruption does, or be gone."""
+    """Overwrite a file in place, as corruption does, or delete it if ``content`` is None."""
     if content is None:
         path.unlink(missing_ok=True)
         return

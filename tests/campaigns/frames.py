@@ -1,4 +1,4 @@
-"""Frames of the peer stream, mutated: in every field of every message, and in their bytes."""
+"""Mutated frames of the peer stream: every field of every message, and their bytes."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from tests.support.message_mutation import Mutator
 FRAMES_PER_STREAM = 8
 HELLOS_SHARE = 0.25
 MUTATED_SHARE = 0.8
-"""Of the requests on a stream; in the others only their bytes are damaged, or nothing is."""
+"""Share of a stream's requests that have a mutated field; the others have damaged bytes or none."""
 DAMAGED_SHARE = 0.25
 KINDS_MADE_UP_SHARE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What one stream is sent, hello first, with words for each."""
+    """The messages for one stream, hello first, each with a description."""
 
     hello: tuple[str, bytes]
     frames: tuple[tuple[str, bytes], ...]
 
 
 def requests(cluster_state: ClusterState, sender: ReplicaKey) -> dict[type, Callable[[], Request]]:
-    """A request of each type that a stream takes, right in all but its author."""
+    """Return one request of each type that a stream takes, valid except for its sender."""
     now, cluster = cluster_state.current, cluster_state.cluster_id
     leader = ReplicaKey(
         cluster_state.leader_id, dict(cluster_state.voters)[cluster_state.leader_id]
@@ -80,9 +80,9 @@ def requests(cluster_state: ClusterState, sender: ReplicaKey) -> dict[type, Call
 
 
 class StreamScripts:
-    """Scripts without end, by one random source.
+    """An endless supply of scripts, drawn from one random source.
 
-    No script uses the whole key of a voter: plain mode accepts it, outside the guarantees
+    No script uses the whole key of a voter: mode ``insecure`` accepts it, outside the guarantees
     (docs/guarantees.md, Faults). A stream with a voter's id and another directory id is refused.
     """
 
@@ -129,14 +129,14 @@ class StreamScripts:
         message: Any = make()
         label = kind.__name__
         if rng.random() < MUTATED_SHARE:
-            # The author stays: another one ends the stream before the core sees the request.
+            # The sender is kept: another one ends the stream before the core sees the request.
             mutant = self._mutator.mutate(message)
             message = mutant
             label += " mutated"
         try:
             data = encode_frame(message)
         except (QuorumUsageError, ValueError, TypeError, AttributeError, OverflowError):
-            # What our own encoder refuses cannot be sent by it; the bytes are damaged instead.
+            # Our own encoder refuses this value, so the bytes are damaged instead.
             data = encode_frame(make())
             label, data = f"{kind.__name__} damaged", damaged(data, rng)[1]
         if rng.random() < DAMAGED_SHARE:

@@ -1,7 +1,7 @@
-"""An honest client beside a campaign: it writes all the time, and every write must be there.
+"""An ordinary client that writes during a campaign; every acknowledged write must be in the log.
 
-It writes without a producer, one key, so that the image is the old one again when the key has its
-old value.
+It writes one key, without a producer. So the image equals the old one when the key has its old
+value again.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ PRINCIPAL = "principal"
 
 @dataclass
 class HonestWriter:
-    """Owns no connection: ``channel`` leads to the leader."""
+    """The client. It does not own ``channel``, which is connected to the leader."""
 
     channel: aio.Channel
     written: dict[int, str] = field(default_factory=dict)
-    """End offset of each acknowledged write, and its value."""
+    """Value of each acknowledged write, by its end offset."""
     failures: list[str] = field(default_factory=list)
     _number: int = 1000
 
     async def write(self, value: str) -> None:
-        """One write; it counts as failed unless it is acknowledged."""
+        """Write once; the write counts as failed unless it is acknowledged."""
         alter = wire.IncrementalAlterConfigs(resource_type=wire.CONFIG_RESOURCE_TYPE_BROKER)
         alter.alterations.add(name=CONFIG, operation=1, value=value)
         request = metadata_pb2.WriteRequest(
@@ -64,14 +64,14 @@ class HonestWriter:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch of the log as a watch shows it."""
+    """One batch of the log, as a watch shows it."""
 
     headers: frozenset[str]
     text: bytes
 
 
 async def batches(channel: aio.Channel, begin: int, end: int) -> Mapping[int, Batch]:
-    """Every batch of data in [begin, end), by its end offset."""
+    """Return every data batch in [begin, end), by its end offset."""
     found: dict[int, Batch] = {}
     request = metadata_pb2.WatchRequest(from_offset=begin, client_id="campaign")
     watch = channel.unary_stream("/quorum.v1.MetadataService/Watch")
@@ -117,7 +117,7 @@ def unexplained(
     nobodys = sorted(asked_for - honest.keys() - mutants)
     if len(nobodys) > unknown:
         found.append(
-            f"{len(nobodys)} batches of clients whom nobody acknowledged, at most {unknown} can "
+            f"{len(nobodys)} batches of clients have no acknowledgement, at most {unknown} can "
             f"be: ends {nobodys[:10]}"
         )
     return found

@@ -1,8 +1,8 @@
-"""Protobuf messages in which one thing is not as it should be: every field, every odd value.
+"""Mutated protobuf messages: each has an unusual value in one field, or damaged bytes.
 
-``sweep`` visits each field of a valid message once with each value; ``some`` draws from the same
-values and adds damage to the bytes. Numbers are taken at the bounds of their type, around the
-limits of the product, and around what the cluster has at the moment.
+``sweep`` sets each field of a valid message to each unusual value, one at a time. ``some`` draws
+from the same values and also damages bytes. Numbers are at the bounds of their type, around the
+limits of the product, and around the cluster's present values.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 
 DEPTH_MAX = 5
-"""No message of the wire nests deeper."""
+"""Levels of nested messages that are visited; no message of the protocol nests deeper."""
 UNKNOWN_FIELD = b"\xfa\xff\x7f\x03abc"
-"""A field of a later release: it is skipped."""
+"""An unknown field, as a later release may send it; a receiver skips it."""
 _SIGNED = {FieldDescriptor.CPPTYPE_INT32: 31, FieldDescriptor.CPPTYPE_INT64: 63}
 _UNSIGNED = {FieldDescriptor.CPPTYPE_UINT32: 32, FieldDescriptor.CPPTYPE_UINT64: 64}
 LIMITS: dict[str, tuple[int, ...]] = {
@@ -29,19 +29,19 @@ LIMITS: dict[str, tuple[int, ...]] = {
     "producer_epoch": (32_767,),
     "epoch": ((1 << 31) - 2,),
 }
-"""Bounds that the product sets, by field; each is taken one below, at, and one above."""
+"""Bounds that the product sets, by field. Values are one below, at, and one above the bound."""
 LENGTHS: dict[str, int] = {
     "cluster_id": 255, "host": 255, "name": 249, "after_name": 249, "directory_id": 16,
     "digest": 64, "config_digest": 64, "process_id": 64, "incarnation_id": 16, "topic_id": 16,
     "client_id": 1024, "reason": 1024, "request_id": 1024,
     "traceparent": 1024, "transactional_id": 255, "value": 32_767, "resource_name": 32_767,
 }  # fmt: skip
-"""Longest strings and bytes, by field."""
+"""Bounds of the lengths of strings and bytes, by field."""
 COUNTS: dict[str, int] = {
     "leader_endpoints": 16, "endpoints": 16, "preferred_successors": 128, "offsets": 32,
     "partitions": 100, "topics": 100, "alterations": 1_000, "updates": 100, "listeners": 1_000,
 }  # fmt: skip
-"""Longest lists, by field."""
+"""Bounds of the lengths of lists, by field."""
 MANY = 300
 ODD_TEXTS = ("", "\0", "..", "a/b", "ünï\u202e", "x" * 5_000, "__cluster_metadata", "a\nb\x1b[31m")
 DAMAGES_SHARE = 0.3
@@ -49,14 +49,14 @@ DAMAGES_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What the cluster has now: values worth missing by one."""
+    """The cluster's present values; mutations use values one below and one above them."""
 
     epoch: int
     offset: int
     ids: tuple[int, ...]
 
     def near(self, name: str) -> tuple[int, ...]:
-        """Values of a field of this name that the cluster would not find strange."""
+        """Return present values of the cluster for a field of this name."""
         if "epoch" in name:
             return (self.epoch,)
         if "offset" in name or name == "position":
@@ -68,7 +68,7 @@ Path = tuple[FieldDescriptor, ...]
 
 
 def places(descriptor: Any, message: Any, path: Path = ()) -> Iterator[Path]:
-    """Every field of a message, also inside its messages; of a ``oneof`` what is set."""
+    """Yield every field of a message and of its nested messages; of a ``oneof`` the set one."""
     for each in descriptor.fields:
         is_other = each.containing_oneof is not None and len(each.containing_oneof.fields) > 1
         if is_other and (message is None or not message.HasField(each.name)):
@@ -131,7 +131,7 @@ def _repeat(path: Path, count: int) -> Change:
 
 
 def numbers(place: FieldDescriptor, current: Current) -> tuple[int, ...]:
-    """Every value of a number that is tried, those that fit its type."""
+    """Return the values to try for a number that fit its type."""
     kind = place.cpp_type
     if kind in _SIGNED:
         low, high = -(1 << _SIGNED[kind]), (1 << _SIGNED[kind]) - 1
@@ -149,7 +149,7 @@ def numbers(place: FieldDescriptor, current: Current) -> tuple[int, ...]:
 
 
 def changes(path: Path, current: Current) -> Iterator[tuple[str, Change]]:
-    """Every change of one field, with words for it."""
+    """Yield every change of one field, with a description."""
     last = path[-1]
     label = ".".join(each.name for each in path)
     yield f"{label} absent", _clear(path)
@@ -176,7 +176,7 @@ def changes(path: Path, current: Current) -> Iterator[tuple[str, Change]]:
 
 
 def changed(message: Any, change: Change) -> Any:
-    """A copy of the message with this change."""
+    """Return a copy of the message with this change."""
     copy = type(message)()
     copy.CopyFrom(message)
     change(copy)
@@ -184,14 +184,14 @@ def changed(message: Any, change: Change) -> Any:
 
 
 def sweep(message: Any, current: Current) -> Iterator[tuple[str, bytes]]:
-    """Each field of a valid message with each odd value, one at a time."""
+    """Yield the message with each unusual value of each field, one at a time."""
     for path in places(message.DESCRIPTOR, message):
         for label, change in changes(path, current):
             yield label, changed(message, change).SerializeToString()
 
 
 def some(message: Any, current: Current, rng: random.Random) -> tuple[str, bytes]:
-    """One to three changes at once, and in a part of the cases damage to the bytes."""
+    """Draw one to three changes at once; in some cases also damage the bytes."""
     paths = list(places(message.DESCRIPTOR, message))
     labels = []
     for _ in range(rng.choice((1, 1, 2, 3)) if paths else 0):
@@ -206,7 +206,7 @@ def some(message: Any, current: Current, rng: random.Random) -> tuple[str, bytes
 
 
 def damaged(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    """Bytes cut short, flipped, doubled, with something of a later release, or made up."""
+    """Damage bytes: cut, flip, double or invent them, or append an unknown field."""
     at = rng.randrange(len(data) + 1)
     manners: Sequence[tuple[str, bytes]] = (
         (f"cut at {at}", data[:at]),

@@ -1,7 +1,7 @@
-"""What a campaign of calls compares: the whole state of a quorum, node by node.
+"""The state of a quorum that a campaign of calls compares, node by node.
 
-The judge is a pure function of two observations, so that each of its sentences can be shown to
-appear (``test_mutated_calls.py``).
+The comparison is a pure function of two observations, so that ``test_mutated_calls.py`` can show
+each of its findings.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ TRACEBACK = "Traceback (most recent call last)"
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One node. Everything here stays as it is whatever strangers send, the image apart."""
+    """One node. No mutated call may change any of these fields."""
 
     process_id: int
     epoch: int
     leader_id: int
     voters: tuple[tuple[int, str, tuple[tuple[str, str, int], ...]], ...]
-    """Number, disk and endpoints of each."""
+    """Node id, directory id and endpoints of each voter."""
     election_state: str
-    """The file ``quorum-state``: epoch, leader and vote as they are on disk."""
+    """Content of the file ``quorum-state``: epoch, leader and vote on disk."""
     tracebacks: int
     is_ready: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All nodes, and the image that they agree on."""
+    """All nodes, and the digests of their images."""
 
     nodes: Mapping[int, NodeState]
     digests: Mapping[int, tuple[int, str]]
-    """Offset and digest of each node's image."""
+    """Offset and image digest of each node."""
 
 
 def differences(before: Observation, after: Observation, *, same_image: bool) -> list[str]:
@@ -74,10 +74,10 @@ def _digests(seen: Observation) -> set[str]:
 
 
 async def observe(cluster: Processes) -> Observation:
-    """Look at every node, once all have applied the same log end.
+    """Observe every node, once all have applied the same log.
 
     Raises:
-        ClusterError: A process ended, or the nodes do not come level.
+        ClusterError: A process ended, or the nodes do not reach the same offset.
     """
     nodes, digests = {}, {}
     for node in cluster.voters:
@@ -103,7 +103,7 @@ async def observe(cluster: Processes) -> Observation:
 
 
 def endpoints(quorum: object, node_id: int) -> tuple[tuple[str, str, int], ...]:
-    """Where the answering node looks for another one."""
+    """Return the address under which the answering node knows another one."""
     return tuple(
         (place.name, place.host, place.port)
         for each in quorum.nodes  # type: ignore[attr-defined]  # a message of protobuf

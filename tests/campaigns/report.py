@@ -1,4 +1,4 @@
-"""What every campaign leaves: figures, a table for people, and what went wrong."""
+"""The report of a campaign: figures, a table, and the problems."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ PROBLEMS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run of one campaign. It has passed if it did enough and found nothing."""
+    """The result of one run. It has passed if it did enough and found no problem."""
 
     campaign: str
     seed: int
     seconds: float
     figures: Mapping[str, Any]
-    """Name to number or text, most important first."""
+    """Numbers and texts by name, the most important first."""
     rows: Sequence[Mapping[str, Any]] = ()
-    """One for each method, damage or fault."""
+    """One row for each method, damage or fault."""
     problems: Sequence[str] = ()
     shortfalls: Sequence[str] = field(default=())
-    """What was asked for and did not happen."""
+    """What the run was asked for and did not do."""
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing was wrong, and enough took place."""
+        """Whether no problem was found and enough took place."""
         return self.exit_code() == 0
 
     def exit_code(self) -> int:
-        """0: good; 3: something was wrong; 1: nothing was, but too little took place."""
+        """0: passed; 3: a problem was found; 1: no problem, but too little took place."""
         if self.problems:
             return 3
         if self.shortfalls:
@@ -40,7 +40,7 @@ class Report:
         return 0
 
     def document(self) -> dict[str, Any]:
-        """For JSON and the record of the evidence."""
+        """Return the report as a document for JSON and the evidence."""
         return {
             "campaign": self.campaign,
             "seed": self.seed,
@@ -53,11 +53,11 @@ class Report:
         }
 
     def json(self) -> str:
-        """The document as text."""
+        """Return the document as JSON text."""
         return json.dumps(self.document(), indent=2)
 
     def lines(self) -> list[str]:
-        """The table for people."""
+        """Return the report as a table for people."""
         lines = ["", f"{self.campaign}, seed {self.seed}, {self.seconds:.0f} s", ""]
         lines += [f"{name:44} {value}" for name, value in self.figures.items()]
         if self.rows:

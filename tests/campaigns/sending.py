@@ -1,4 +1,4 @@
-"""One mutated call to a live node: sent, and the name of how it ended."""
+"""Sends one mutated call to a live node, and names how it ended."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.campaigns.frames import Script
 from tests.campaigns.valid_calls import EXCHANGE, METHODS, WRITES
 
 READ_SECONDS = 0.4
-"""A read that waits for what never comes is given up; it was taken by then."""
+"""Timeout in seconds of a read that may wait for ever; the node has accepted it by then."""
 WRITE_SECONDS = 20.0
-"""Long enough for a certain answer: an unknown outcome proves nothing."""
+"""Timeout in seconds of a write. It is long, because an unknown outcome proves nothing."""
 FRAME_SECONDS = 0.1
-"""How long a frame's answer is awaited; a request that is ignored has none."""
+"""Seconds to wait for the answer to a frame; an ignored request gets none."""
 OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
 RAISED = "raised"
 GONE = "gone"
-"""How no call may end: by something that was raised in the node, or with the connection."""
+"""Outcomes that no call may have: an exception inside the node, or a lost connection."""
 OWN_WORDS = "Internal error from Core"
 """The error of gRPC on this side when a frame is written to a stream that the node just ended."""
 ENDED = "ended before it was written"
@@ -35,13 +35,13 @@ ENDED = "ended before it was written"
 
 @dataclass(slots=True)
 class Ended:
-    """What became of one call, or of one stream and its frames."""
+    """The outcome of one call, or of one stream and its frames."""
 
     how: str
     offsets: list[int] = field(default_factory=list)
-    """Ends of the batches that were acknowledged."""
+    """End offsets of the acknowledged batches."""
     unknown: int = 0
-    """Commands that were sent and have no answer: each may have been applied."""
+    """Number of commands without an answer; each may have been applied."""
     frames: int = 0
     answered: int = 0
 
@@ -62,12 +62,12 @@ def _how(error: Any) -> str:
 
 
 async def _closed(call: Any) -> str:
-    """How a stream ended that was read to its end."""
+    """Return how a stream ended that was read to its end."""
     return _named(await call.code(), await call.details(), await call.trailing_metadata())
 
 
 async def send(channel: aio.Channel, method: str, data: bytes) -> Ended:
-    """One call with these bytes as its only request, whatever the method's shape."""
+    """Call a unary or streaming method with these bytes as its only request."""
     described = METHODS[method]
     try:
         if described.client_streaming:
@@ -91,12 +91,12 @@ async def send(channel: aio.Channel, method: str, data: bytes) -> Ended:
 
 
 async def _stream(channel: aio.Channel, method: str, data: bytes) -> Ended:
-    """A stream with one request, read until it has answered, or for so long."""
+    """Open a stream with one request; read until the first answer or the timeout."""
     call = channel.stream_stream(method)(
         timeout=WRITE_SECONDS if method in WRITES else READ_SECONDS
     )
     found = Ended("open")
-    # Without the acceptance of its hello nothing of a stream is taken.
+    # The node takes frames of a stream only after it has accepted the hello.
     asked, wanted = _commands(data) if method in WRITES else 0, 0
     answered = 0
     try:
@@ -129,7 +129,7 @@ async def _stream(channel: aio.Channel, method: str, data: bytes) -> Ended:
 
 
 def _commands(data: bytes) -> int:
-    """How many commands a request of a write stream holds."""
+    """Return the number of commands in a request of a write stream."""
     try:
         request = metadata_pb2.WriteStreamRequest.FromString(data)
     except DecodeError:
@@ -138,7 +138,7 @@ def _commands(data: bytes) -> int:
 
 
 async def play(channel: aio.Channel, script: Script) -> Ended:
-    """One stream between peers: its hello, then frames until they or the stream are at an end."""
+    """Open a peer stream: send the hello, then frames until none is left or the stream ends."""
     call = channel.stream_stream(EXCHANGE)(timeout=30.0)
     ended = Ended("open", frames=1)
     read: asyncio.Future[Any] | None = None
@@ -183,7 +183,7 @@ async def config_digest(channel: aio.Channel, hello: bytes) -> bytes:
     """Return the configuration that a node reports when it refuses a hello.
 
     Raises:
-        PeerProtocolError: It answered something else.
+        PeerProtocolError: The node answered something else.
     """
     call = channel.stream_stream(EXCHANGE)(timeout=30.0)
     try:
@@ -197,7 +197,7 @@ async def config_digest(channel: aio.Channel, hello: bytes) -> bytes:
 
 
 def wrong_endings(counts: Mapping[str, int]) -> list[str]:
-    """Those among the ways calls ended that none may end."""
+    """Return the outcomes that no call may have, from all outcomes."""
     return [
         f"{count} calls ended as: {how}"
         for how, count in sorted(counts.items())

@@ -16,7 +16,7 @@ _MS = 1_000_000
 
 
 def step_by_file(path: Path) -> None:
-    """Let the clocks of this process follow the file; it may come and go."""
+    """Make this process add the file's milliseconds to its wall clock; the file may be missing."""
     from quorum.runtime.clock import SystemClock
 
     def wall_ms(_: SystemClock) -> int:

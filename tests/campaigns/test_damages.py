@@ -1,4 +1,4 @@
-"""Damaged files of live nodes are healed and reported, or refused; and the judge can fail."""
+"""Damaged files of live nodes are repaired and reported, or refused; and the checks can fail."""
 
 from __future__ import annotations
 
@@ -42,28 +42,33 @@ def repaired(name: str) -> dict[str, object]:
     return {"lines": lines, "last_lines": lines, "repaired_count": 1.0}
 
 
-# ---------------------------------------------------------------- the judge can fail
+# ---------------------------------------------------------------- the checks can fail
 
 
 @pytest.mark.parametrize(
     ("damage", "given", "outcome", "words"),
     [
         (Damage(MARK, "zero", b"m", b"\0"), repaired(MARK.name), Outcome.REPORTED, ""),
-        (Damage(MARK, "zero", b"m", b"\0"), {"left": {MARK: b"m"}}, None, "without a word"),
+        (Damage(MARK, "zero", b"m", b"\0"), {"left": {MARK: b"m"}}, None, "without a report"),
         (
             Damage(MARK, "zero", b"m", b"\0"),
             {**repaired(MARK.name), "repaired_count": 0.0},
             None,
             "0 repairs are counted, 1 are logged",
         ),
-        (Damage(SEGMENT, "flip", b"ab", b"ac"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
+        (Damage(SEGMENT, "flip", b"ab", b"ac"), {"left": {SEGMENT: b"ab"}}, None, "were restored"),
         (
             Damage(SEGMENT, "truncate", b"ab", b"a"),
             {"left": {SEGMENT: b"abc"}, "was_clean": False},
             Outcome.NO_EFFECT,
             "",
         ),
-        (Damage(SEGMENT, "truncate", b"ab", b"a"), {"left": {SEGMENT: b"ab"}}, None, "came back"),
+        (
+            Damage(SEGMENT, "truncate", b"ab", b"a"),
+            {"left": {SEGMENT: b"ab"}},
+            None,
+            "were restored",
+        ),
         (
             Damage(SEGMENT, "zero", b"ab", b"\0\0"),
             {"left": {SEGMENT: b"ab"}, "lines": (f"event=log_damaged error={SEGMENT.name}",)},
@@ -71,8 +76,13 @@ def repaired(name: str) -> dict[str, object]:
             "",
         ),
         (Damage(CHECKPOINT, "delete", b"c", None), {}, Outcome.NO_EFFECT, ""),
-        (Damage(CHECKPOINT, "flip", b"c", b"d"), {"left": {CHECKPOINT: b"c"}}, None, "whole again"),
-        (Damage(STATE, "foreign", b"c", b"d"), {"left": {STATE: b"c"}}, None, "believed"),
+        (
+            Damage(CHECKPOINT, "flip", b"c", b"d"),
+            {"left": {CHECKPOINT: b"c"}},
+            None,
+            "was repaired",
+        ),
+        (Damage(STATE, "foreign", b"c", b"d"), {"left": {STATE: b"c"}}, None, "was accepted"),
         (
             Damage(STATE, "zero", b"c", b"\0"),
             {"exit_code": 8, "last_lines": ("quorum-state: checksum",)},
@@ -105,7 +115,7 @@ def test_silence_and_a_report_get_different_results(
 
 
 def test_every_manner_changes_a_file(tmp_path: Path) -> None:
-    """A damage that damages nothing would pass for a healed one."""
+    """A damage without effect would count as repaired."""
     done: Counter[str] = Counter()
     for seed in range(200):
         manner = (*MANNERS, *TOGETHER)[seed % (len(MANNERS) + len(TOGETHER))]
@@ -125,9 +135,9 @@ def test_every_manner_changes_a_file(tmp_path: Path) -> None:
 
 
 def test_victims_are_a_minority_of_the_voters(tmp_path: Path) -> None:
-    """Whatever is damaged beyond it may lose acknowledged writes: no finding, and no proof."""
+    """If a majority were damaged, acknowledged writes could be lost, and no check could tell."""
     made = Processes(tmp_path, voters=3)
-    with pytest.raises(ValueError, match="2 of 3 voters are no minority"):
+    with pytest.raises(ValueError, match="2 of 3 voters are not a minority"):
         DamagesCampaign(made, seed=1, damages=1, announce=lambda _: None, victims=2)
     for victims, nodes in NODES_OF.items():
         assert 2 * victims < nodes["voters"]
@@ -171,6 +181,6 @@ def test_the_whole_campaign_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.integration
-def test_repairs_in_silence_are_noticed(tmp_path: Path) -> None:
-    report = campaign(tmp_path / "cluster", DEFECT_DAMAGES, "repairs_in_silence")
-    assert any("without a word" in each for each in report.problems), "\n".join(report.lines())
+def test_unreported_repairs_are_noticed(tmp_path: Path) -> None:
+    report = campaign(tmp_path / "cluster", DEFECT_DAMAGES, "repairs_unreported")
+    assert any("without a report" in each for each in report.problems), "\n".join(report.lines())

@@ -1,4 +1,4 @@
-"""Faults of what surrounds a node: each has its effect, and nothing is lost."""
+"""Faults of a node's environment: each has an effect, and no write is lost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from tests.campaigns import environment
 from tests.campaigns.environment import NotPossibleError, Seen, faults, run_faults
 
-OF_THE_NIGHT = ("memory_limit", "descriptors")
-"""The longest; with too few descriptors a cluster is tried by ``test_descriptors.py`` as well."""
+NIGHTLY = ("memory_limit", "descriptors")
+"""The faults that take longest. ``test_descriptors.py`` covers lack of descriptors as well."""
 
 
 def test_a_fault_without_an_effect_is_a_problem(
@@ -53,7 +53,7 @@ def run(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.nightly if name in OF_THE_NIGHT else pytest.mark.long)
+        pytest.param(name, marks=pytest.mark.nightly if name in NIGHTLY else pytest.mark.long)
         for name in faults()
     ],
 )

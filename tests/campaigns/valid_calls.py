@@ -1,7 +1,6 @@
-"""Valid messages for every RPC of a server, from which mutations are made.
+"""Valid messages for every RPC of a server, the source of all mutations.
 
-An RPC without a line here fails ``test_every_rpc_has_valid_calls``. With its line, the campaign
-covers the RPC.
+An RPC without messages here fails ``test_every_rpc_has_valid_calls``.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from quorum.v1 import commands_pb2 as wire
 from tests.campaigns.mutations import Current
 
 EXCHANGE = f"/{SERVICE_NAME}/{EXCHANGE_METHOD}"
-"""The one method that is in no descriptor: its messages are frames."""
+"""The method without a protobuf descriptor: its messages are frames."""
 STRANGER = 77
 TOPIC = "campaign"
 CONFIG = "log.retention.ms"
@@ -29,14 +28,14 @@ METHODS = {
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }
-"""Every method of every service that is described."""
+"""Return every method of every service that has a descriptor."""
 WRITES = frozenset({"/quorum.v1.MetadataService/Write", "/quorum.v1.MetadataService/WriteStream"})
-"""What may change the image, and answers with the offset of each change."""
+"""Methods that may change the image; they answer with the offset of each change."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """The cluster as it is, so that a call can be right in all but one thing."""
+    """The cluster's present state, so that a call can be valid except for one field."""
 
     cluster_id: str
     leader_id: int
@@ -44,11 +43,11 @@ class ClusterState:
     current: Current
     topic_id: bytes
     broker_epochs: tuple[int, ...]
-    """Of brokers 1, 2 and 3."""
+    """Epochs of brokers 1, 2 and 3."""
 
 
 def offer_features(register: wire.RegisterBroker) -> None:
-    """What a broker of this release can run with."""
+    """Feature levels that a broker of this release supports."""
     for each in SUPPORTED_FEATURES:
         register.features.add(
             name=each.name, min_version=each.min_level, max_version=each.max_level
@@ -56,7 +55,7 @@ def offer_features(register: wire.RegisterBroker) -> None:
 
 
 def commands(cluster_state: ClusterState) -> dict[str, wire.Command]:
-    """A valid command of each kind, by its name in ``Command.kind``."""
+    """Return a valid command of each kind, by its name in ``Command.kind``."""
     topic, epochs = cluster_state.topic_id, cluster_state.broker_epochs
     alter = wire.IncrementalAlterConfigs(resource_type=wire.CONFIG_RESOURCE_TYPE_BROKER)
     alter.alterations.add(name="log.retention.bytes", operation=1, value="12345")
@@ -98,12 +97,26 @@ def commands(cluster_state: ClusterState) -> dict[str, wire.Command]:
         "init_producer_id": wire.InitProducerId(transactional_id="t", timeout_ms=1000),
         "elect_leaders": wire.ElectLeaders(topic_name=TOPIC, partitions=[0], election_type=1),
         "import_batch": load,
+        "create_acls": wire.CreateAcls(
+            entries=[
+                wire.AclEntry(
+                    resource_type=2,
+                    resource_name=TOPIC,
+                    pattern_type=3,
+                    principal="User:m",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                )
+            ]
+        ),
+        "delete_acls": wire.DeleteAcls(filters=[wire.AclFilter(principal="User:m")]),
     }
     return {name: wire.Command(tag=1, **{name: kind}) for name, kind in kinds.items()}
 
 
 def valid_calls(cluster_state: ClusterState) -> dict[str, list[Any]]:
-    """Valid messages by full method name, those of ``EXCHANGE`` left out."""
+    """Return valid messages by full method name, without those of ``EXCHANGE``."""
     now = cluster_state.current
     place = [common_pb2.Endpoint(name="CONTROLLER", host="127.0.0.1", port=9)]
     read = metadata_pb2.ReadOptions(level=metadata_pb2.READ_LEVEL_LOCAL)
@@ -202,6 +215,9 @@ def _admin_calls(cluster_state: ClusterState, read: Any, place: list[Any]) -> di
         "/quorum.v1.AdminService/DescribeCluster": [admin_pb2.DescribeClusterRequest(read=read)],
         "/quorum.v1.AdminService/DescribeQuorum": [admin_pb2.DescribeQuorumRequest()],
         "/quorum.v1.AdminService/DescribeFeatures": [admin_pb2.DescribeFeaturesRequest(read=read)],
+        "/quorum.v1.AdminService/DescribeAcls": [
+            admin_pb2.DescribeAclsRequest(read=read, filter=wire.AclFilter(pattern_type=2))
+        ],
         "/quorum.v1.AdminService/DescribeImage": [admin_pb2.DescribeImageRequest(read=read)],
         "/quorum.v1.AdminService/DeleteRecords": [
             admin_pb2.DeleteRecordsRequest(topic="__cluster_metadata", before_offset=1)
@@ -223,9 +239,9 @@ def _admin_calls(cluster_state: ClusterState, read: Any, place: list[Any]) -> di
 
 
 def is_authorised(method: str, data: bytes, cluster_state: ClusterState) -> bool:
-    """Return whether this is an authorised operator call, which may change the quorum.
+    """Return whether an operator is allowed to make this call, which may change the quorum.
 
-    Such calls are not sent: their effects look like those that a mutated call must not have.
+    Such calls are not sent: they may have the effects that a mutated call must not have.
     """
     kind = METHODS[method].input_type
     if kind.full_name not in _OPERATORS:

@@ -13,19 +13,19 @@ from tests.chaos.run import Result, Run, default_folder
 
 
 def main() -> int:
-    """0: all well; 3: something was violated or undecided; the folder is kept then.
+    """Return 0: passed; 3: something is violated or undecided, and the folder is kept.
 
-    1: nothing was, but there were fewer faults or answered operations than were asked for.
+    1: nothing is violated, but there were too few faults or answered operations.
     """
     parser = argparse.ArgumentParser(prog="tests.chaos", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=3.0, help="how long faults go on")
+    parser.add_argument("--minutes", type=float, default=3.0, help="minutes of faults")
     parser.add_argument("--seed", type=int, help="repeats a schedule; drawn when not given")
     parser.add_argument("--faults-min", type=int, default=0, help="fail with fewer faults")
     parser.add_argument(
         "--operations-min", type=int, default=0, help="fail with fewer answered operations"
     )
     parser.add_argument("--voters", type=int, default=3)
-    parser.add_argument("--folder", type=Path, help="where logs and the history go")
+    parser.add_argument("--folder", type=Path, help="where logs and the history are written")
     parser.add_argument("--keep", action="store_true", help="keep the folder in any case")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, too")
     parser.add_argument("--quiet", action="store_true", help="do not print each fault")
@@ -62,17 +62,17 @@ def main() -> int:
 
 
 def announce(text: str) -> None:
-    """A line of the report, at once."""
+    """Print a line of the report and flush it."""
     print(text, flush=True)
 
 
 def warn(text: str) -> None:
-    """What went wrong, and what to do about it."""
+    """Print what went wrong, and how to look into it."""
     print(text, file=sys.stderr, flush=True)
 
 
 def print_how_to_look(folder: Path, seed: int, minutes: float) -> None:
-    """Where everything is, and how to check and to repeat it."""
+    """Print where the files are, and how to check and repeat the run."""
     warn(
         f"kept: {folder} (history.jsonl, node-*/server.log, node-*/data)\n"
         f"check again: quorate history check {folder / 'history.jsonl'}\n"
@@ -81,7 +81,7 @@ def print_how_to_look(folder: Path, seed: int, minutes: float) -> None:
 
 
 def table(result: Result) -> list[str]:
-    """The run on one screen."""
+    """Print a summary of the run."""
     document = result.document()
     tally = result.tally
     lines = ["", f"{'FAULTS':44} COUNT  WITH EFFECT"]
@@ -94,8 +94,8 @@ def table(result: Result) -> list[str]:
         f"{'leaders cut off, replaced':44} {tally.isolated_leaders:5}  {tally.deposed_leaders:11}"
     ]
     lines += [
-        f"{'no effect, beside another fault':44} {tally.missed_beside_others:5}",
-        f"{'not replaced, beside another fault':44} {tally.disturbed_isolations:5}",
+        f"{'no effect, explained by another fault':44} {tally.missed_beside_others:5}",
+        f"{'not replaced, explained by another fault':44} {tally.disturbed_isolations:5}",
     ]
     lines += ["", f"{'OPERATIONS':44} COUNT"]
     lines += [f"{kind:44} {count:5}" for kind, count in sorted(result.report.outcomes.items())]

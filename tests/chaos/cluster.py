@@ -13,7 +13,7 @@ from tests.chaos.proxy import CLIENT, Links, Proxy
 from tests.integration.processes import Processes
 
 PROXY = "grpc_proxy"
-"""gRPC reads this variable wherever it connects to."""
+"""gRPC reads the proxy for all its connections from this variable."""
 SETTINGS: dict[str, object] = {
     "log.segment_bytes": 1 << 20,
     "snapshot.max_bytes_between": 4 << 20,
@@ -21,15 +21,13 @@ SETTINGS: dict[str, object] = {
     "quorum.observer_session_ms": 10_000,
     "node.filesystem": NAME,
 }
-"""Small enough for segments, checkpoints and, in short leadership terms, trimmed logs within
-minutes.
-"""
+"""Small enough that segments, checkpoints and trims occur within minutes, also in short terms."""
 
 
 class ChaosCluster(Processes):
     """Nodes that reach one another through proxies.
 
-    ``session`` names one process run of a node, for local reads.
+    ``session`` identifies one process run of a node, for the check of local reads.
     """
 
     program = "tests.chaos.node"
@@ -42,7 +40,7 @@ class ChaosCluster(Processes):
             folder, voters=voters, settings={**SETTINGS, **(settings or {})}, cluster_id="chaos"
         )
         self.links = Links()
-        self._lives: dict[int, int] = dict.fromkeys(self.nodes, 0)
+        self._process_runs: dict[int, int] = dict.fromkeys(self.nodes, 0)
         self._log_sizes: dict[int, int] = dict.fromkeys(self.nodes, 0)
         self._is_certain: dict[int, bool] = dict.fromkeys(self.nodes, False)
         targets = {node.port: node.id for node in self.nodes.values()}
@@ -52,7 +50,7 @@ class ChaosCluster(Processes):
         }
 
     async def open_proxies(self) -> None:
-        """Also makes every client of this process go through a proxy."""
+        """Start the proxies. They also carry the connections of every client in this process."""
         for proxy in self._proxies.values():
             await proxy.start()
         os.environ[PROXY] = self._proxies[CLIENT].url
@@ -65,20 +63,20 @@ class ChaosCluster(Processes):
     def start(self, node: LocalNode) -> None:
         self.environment[PROXY] = self._proxies[node.id].url
         super().start(node)
-        self._lives[node.id] += 1
+        self._process_runs[node.id] += 1
         self._log_sizes[node.id] = node.log_path.stat().st_size
         self._is_certain[node.id] = True
 
     def incarnation_ends(self, node: LocalNode) -> None:
-        """Call before a node may die: its answers from now on belong to no session."""
+        """Call before a node may die: later answers cannot be assigned to a session."""
         self._is_certain[node.id] = False
 
     def has_served(self, node: LocalNode) -> bool:
-        """Whether the current, or last, process run opened its ports."""
+        """Return whether the current or last process run has opened its ports."""
         with node.log_path.open("rb") as file:
             file.seek(self._log_sizes[node.id])
             return b"event=serving" in file.read()
 
     def session(self, node_id: int) -> str:
-        """Return the node's current session; empty while it may be dying."""
-        return f"n{node_id}.{self._lives[node_id]}" if self._is_certain.get(node_id) else ""
+        """Return the node's current session; empty while the node may be ending."""
+        return f"n{node_id}.{self._process_runs[node_id]}" if self._is_certain.get(node_id) else ""

@@ -17,13 +17,13 @@ FULL = "disk-is-full"
 SYNC_FAILS = "disk-fails-to-sync"
 HANGS = "disk-hangs"
 LEVELS = 3
-"""How far above a file the switch may lie: partition, data directory, node."""
+"""Levels above a file where the switch may be: partition, data directory, node."""
 _POLL_SECONDS = 0.01
 _MET = "-met"
 
 
 def met_by(switch: Path) -> Path:
-    """Return the file that is there once a call has met the fault of this switch."""
+    """Return the path of the file that exists once this fault has affected a call."""
     return switch.with_name(switch.name + _MET)
 
 

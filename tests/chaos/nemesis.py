@@ -1,4 +1,4 @@
-"""Carries a schedule of faults out, and undoes each before the next of its lane."""
+"""Carries out a schedule of faults, and ends each before the next one of its lane."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.chaos.tally import Tally
 DELAY_SECONDS_MAX = 0.3
 FLAP_SECONDS = 0.15
 DIES_SECONDS_MAX = 3.0
-"""So long a node may take to notice that its disk fails, if it writes at all."""
+"""Seconds within which a node that writes must notice that its disk fails."""
 _SWITCHES = {Kind.DISK_FULL: FULL, Kind.SYNC_FAILS: SYNC_FAILS, Kind.DISK_HANGS: HANGS}
 _AT_CLIENTS = frozenset({Kind.CLIENT_RESET, Kind.CLIENT_ONE_WAY, Kind.CLIENT_DELAY})
 _KILLS = frozenset({Kind.KILL, Kind.KILL_ALL, Kind.KILL_MAJORITY})
@@ -37,11 +37,11 @@ _KILLS = frozenset({Kind.KILL, Kind.KILL_ALL, Kind.KILL_MAJORITY})
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a fault inside the run."""
+    """The observed effect of a fault."""
 
     has_effect: bool
     is_deposed: bool | None = None
-    """Of a leader that was cut off for long enough: whether another had replaced it by the end."""
+    """Of a leader that was cut off for long enough: whether another one has replaced it."""
 
 
 Act = Callable[[Fault], Awaitable[Seen]]
@@ -49,11 +49,11 @@ Act = Callable[[Fault], Awaitable[Seen]]
 
 
 class Nemesis:
-    """Use it once: ``run`` for a while, then look at ``tally`` and ``problems``.
+    """Use it once: ``run`` for a while, then read ``tally`` and ``problems``.
 
-    A fault may miss: its node is down already, or nothing was sent. It had an effect if that was
-    seen inside the run: a process that died or stopped, a call that met its disk's fault, data or
-    a connection that met a rule of the network.
+    A fault may have no effect, because its node is down already or nothing was sent. An effect is
+    an observation: a process ended or stopped, a call met the fault of its disk, or data or a
+    connection met a rule of the network.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Nemesis:
         return draw_faults(rng, weights, len(self._cluster.nodes))
 
     async def run(self, seconds: float, settle_seconds: float) -> None:
-        """Break things for so long, then bring everything back.
+        """Inject faults for so many seconds, then end them all and restart all nodes.
 
         Raises:
             ClusterError: The nodes are not ready ``settle_seconds`` later.
@@ -119,22 +119,22 @@ class Nemesis:
                     is_deposed=seen.is_deposed, is_disturbed=is_beside_another
                 )
             if not seen.has_effect:
-                beside = " beside another fault" if is_beside_another else ""
-                self._announce(f"{fault.kind.value}: no effect was seen{beside}")
+                beside = ", another fault may explain it" if is_beside_another else ""
+                self._announce(f"{fault.kind.value}: no effect{beside}")
 
     async def _watch_for_others(self, act: Act) -> Callable[[], bool]:
-        """Call before a fault of a lane; the result says whether others may explain a miss.
+        """Call before a fault; the result says later whether something else may explain a miss.
 
-        They do if a node was not ready before the fault, because it was just starting, or if
-        another lane has broken anything since. A look at the nodes afterwards proves nothing:
-        a follower that has lost its leader is not ready.
+        Another explanation exists if a node was not ready before the fault, or if the other lane
+        has injected a fault since. The state of the nodes afterwards proves nothing: a follower
+        that has lost its leader is not ready.
         """
         ended_before = self._ended.total() - self._ended[act]
 
         def has_broken() -> bool:
             return self._begun.total() - self._begun[act] > ended_before
 
-        # Beside another fault nobody is asked: a paused node would keep it waiting.
+        # During another fault no node is asked: a paused one would not answer.
         is_calm = not has_broken() and await asyncio.to_thread(self._all_ready)
         return lambda: not is_calm or has_broken()
 
@@ -202,7 +202,7 @@ class Nemesis:
         except ClusterError as error:
             self.problems.append(str(error))
         else:
-            # Before it serves, a process may not have got to its own handling of signals.
+            # A process that does not serve yet may not have installed its signal handlers.
             is_early = status == -signal.SIGTERM and not self._cluster.has_served(node)
             if status not in (0, -signal.SIGKILL) and not is_early:
                 self.problems.append(f"node {node.id} ended with {status} when asked to stop")
@@ -225,7 +225,7 @@ class Nemesis:
             met.unlink(missing_ok=True)
         if fault.kind is Kind.DISK_HANGS:
             return has_effect
-        # It dies only if it wrote meanwhile; a new process run either way.
+        # The process ends only if it wrote meanwhile. It is restarted in any case.
         if node.is_running:
             await asyncio.to_thread(self._cluster.kill_together, [node])
         elif node.process is not None and node.process.returncode != Exit.DAMAGED:
@@ -235,7 +235,7 @@ class Nemesis:
         return has_effect
 
     async def _revive(self, node: LocalNode) -> None:
-        """A node that is down although nothing was done to it."""
+        """Report a node that is down although no fault has stopped it."""
         status = node.process.returncode if node.process else None
         self.problems.append(f"node {node.id} ended by itself with {status}:\n{node.log_tail()}")
         self._restart(node)

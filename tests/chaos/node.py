@@ -1,8 +1,8 @@
 """A node of the chaos cluster: ``quorate`` itself, but it connects to its peers through a proxy.
 
-In production a peer is reached directly, whatever proxy the environment names. Here the proxy
-injects network faults, so this process inverts the option before anything reads it. Without this no
-fault between two nodes would happen, and no check would show it.
+In production, peer connections ignore the proxy of the environment. Here the proxy injects network
+faults, so this process inverts that option before anything reads it. Otherwise faults between two
+nodes would have no effect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def dial_through_proxy() -> None:
     """Make every channel to a peer honour ``grpc_proxy``.
 
     Raises:
-        LookupError: The option is gone, or is read already: faults would have no effect.
+        LookupError: The option does not exist, or was read already: faults would have no effect.
     """
     if "quorum.transport.conversation" in sys.modules:
         raise LookupError("channels have read their options already")

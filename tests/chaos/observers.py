@@ -1,4 +1,7 @@
-"""Those who read along: one reader of the log, and watchers. What they are handed must stay."""
+"""Clients that read during a run: one reader of the log, and watchers.
+
+Everything they receive must stay in the log.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ MARK = "request-id"
 
 
 def digest(records: Iterable[bytes]) -> str:
-    """Of a batch's record values."""
+    """Return the digest of a batch's record values."""
     found = hashlib.blake2b(digest_size=8)
     for record in records:
         found.update(len(record).to_bytes(4))
@@ -28,33 +31,33 @@ def digest(records: Iterable[bytes]) -> str:
 
 
 class LogReader:
-    """Reads every committed batch from offset 0 on, by ``FetchLog``."""
+    """Reads every committed batch from offset 0 on with ``FetchLog``."""
 
     def __init__(self, client: Client, history: History) -> None:
         self._client = client
         self._history = history
         self.offset = 0
         self.records: dict[int, tuple[int, bytes]] = {}
-        """Offset to epoch and value, for comparison with the files of the nodes."""
+        """Epoch and value by offset, for the comparison with the files of the nodes."""
         self.faults: list[str] = []
         self._epoch = -1
 
     async def run(self) -> None:
-        """Read until cancelled, or until what was read is found to be gone."""
+        """Read until cancelled, or until records that were read are missing from the log."""
         while not self.faults:
             try:
                 await self._fetch()
             except OffsetOutOfRangeError as error:
                 self._fell_out(error)
             except ClientError:
-                # There is no leader, or no node can be reached.
+                # No leader is known, or no node can be reached.
                 await asyncio.sleep(PAUSE_SECONDS)
 
     def _fell_out(self, error: OffsetOutOfRangeError) -> None:
-        """A trim may overtake a reader: then there is a gap, which is counted. Nothing else may."""
+        """Count the gap if a trim has overtaken the reader. Other missing records are a problem."""
         start = error.bounds.earliest_offset if error.bounds is not None else -1
         if isinstance(error, LogTruncationError) or start <= self.offset:
-            self.faults.append(f"what was read as committed is gone: {error}")
+            self.faults.append(f"records that were read as committed are missing: {error}")
             return
         self._history.gaps.append(LogGap(self.offset, start))
         self.offset, self._epoch = start, -1
@@ -65,7 +68,9 @@ class LogReader:
             request.last_fetched_epoch = self._epoch
         answer = await self._client.fetch_log(request)
         if answer.HasField("diverging"):
-            self.faults.append(f"the log diverges from what was read: {answer.diverging}")
+            self.faults.append(
+                f"the log diverges from the records that were read: {answer.diverging}"
+            )
             return
         for batch in read_batches(answer.records):
             records = batch.records()
@@ -74,7 +79,7 @@ class LogReader:
             headers = [each for record in records for each in record.headers]
             marks = [(value or b"").decode() for name, value in headers if name == MARK]
             if any(name == HEADER_ANSWER and is_refusal(value) for name, value in headers):
-                # It takes the number of a command that was refused, and changes nothing.
+                # The batch of a refused command only stores its sequence number.
                 marks = []
             values = [record.value or b"" for record in records]
             self._history.log.append(
@@ -92,7 +97,7 @@ class LogReader:
 
 
 class Watcher:
-    """One watch over any number of broken streams."""
+    """One watch that continues over broken streams."""
 
     def __init__(self, client: Client, history: History, name: str) -> None:
         self._watch = client.watch()

@@ -1,7 +1,7 @@
 """Timeouts that count turns of the event loop instead of clock time.
 
-When the machine pauses for seconds, the measuring process pauses too. By the clock every call would
-have exceeded its deadline, although nothing could have ended it.
+When the machine pauses for seconds, the measuring process pauses as well. Measured by the clock,
+every call would then have exceeded its deadline, although no answer could have arrived.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 Answer = TypeVar("Answer")
 
 STEP_SECONDS = 0.25
-"""A process pause of the loop, however long, costs one such step."""
+"""Seconds that one turn counts. A process pause of any length counts as one turn."""
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, Answer]) -> Answer:
-    """What ``work`` returns or raises.
+    """Return what ``work`` returns, or raise what it raises.
 
     Raises:
-        TimeoutError: It was still at it after ``seconds`` in which the loop ran; it is cancelled.
+        TimeoutError: ``work`` had not ended after ``seconds`` of turns; it is cancelled.
     """
     task = asyncio.ensure_future(work)
     try:

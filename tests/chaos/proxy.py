@@ -1,8 +1,8 @@
-"""TCP between nodes, and between clients and nodes, through something that can break it.
+"""Proxies that inject network faults between nodes, and between clients and nodes.
 
-Every process is given an HTTP proxy of its own (gRPC takes it from the environment and asks it to
-CONNECT), so each proxy knows both ends, and every pair can be treated differently. A held direction
-delivers all held bytes when it is released, as a slow network does.
+Every process has an HTTP proxy of its own. gRPC takes its address from the environment and sends it
+CONNECT. So each proxy knows both ends of a connection, and every pair can have its own faults. A
+held direction delivers all held bytes when it is released, as a slow network does.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 CLIENT = 0
-"""In the place of a node id: any process that is no node."""
+"""Used as node id for every process that is not a node."""
 CHUNK_BYTES = 1 << 16
 ACCEPT_TURNS = 4
-"""Turns of the loop from ``accept(2)`` to the call of ``_accept``: three, and one to spare."""
+"""Turns of the loop from ``accept(2)`` to the call of ``_accept``: three, and one more."""
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Direction = tuple[int, int]
-"""Sender and receiver of bytes, whichever of them opened the connection."""
+"""Sender and receiver of bytes; either of them may have opened the connection."""
 
 
 @dataclass(slots=True)
 class Rule:
-    """What happens to bytes in one direction."""
+    """The rule for bytes in one direction."""
 
     is_held: bool = False
     delay_seconds: float = 0.0
 
 
 class Links:
-    """The rules of all directions, and the connections they apply to. Used on one event loop."""
+    """The rules of all directions, and their connections. Used on one event loop."""
 
     def __init__(self) -> None:
         self._rules: dict[Direction, Rule] = {}
@@ -44,8 +44,8 @@ class Links:
     def affected(self, directions: Iterable[Direction]) -> int:
         """Return how often data or connections of these directions met a rule, since the start.
 
-        Data counts that was held or delayed, and so does a connection that was reset or refused.
-        A fault during which this does not rise did nothing.
+        Held and delayed data count, and so do connections that were reset or refused. A fault
+        during which the number does not rise had no effect.
         """
         return sum(self._affected[direction] for direction in directions)
 
@@ -60,7 +60,7 @@ class Links:
             self._rules.setdefault(direction, Rule()).is_held = True
 
     def delay(self, directions: Iterable[Direction], seconds: float) -> None:
-        """Let every piece of data take so much longer."""
+        """Delay all data by so much."""
         for direction in directions:
             self._rules.setdefault(direction, Rule()).delay_seconds = seconds
 
@@ -74,7 +74,7 @@ class Links:
             writer.transport.abort()
 
     def heal(self, directions: Iterable[Direction] | None = None) -> None:
-        """End every fault, or those of some directions."""
+        """End all faults, or those of the given directions."""
         if directions is None:
             self._rules.clear()
             self._cut.clear()
@@ -86,7 +86,7 @@ class Links:
         self._changed = asyncio.Event()
 
     def refuses(self, pair: frozenset[int]) -> bool:
-        """Whether a new connection of this pair is to be reset; counted, if so."""
+        """Return whether a new connection of this pair is to be reset, and count it if so."""
         if pair not in self._cut:
             return False
         self._count_pair(pair)
@@ -99,7 +99,7 @@ class Links:
         self._open.get(pair, set()).difference_update(writers)
 
     async def pass_through(self, direction: Direction) -> None:
-        """Return when data of this direction may go on."""
+        """Return when data of this direction may be delivered."""
         rule = self._rules.get(direction)
         self._affected[direction] += rule is not None
         if rule is not None and rule.delay_seconds:
@@ -109,7 +109,7 @@ class Links:
 
 
 class Proxy:
-    """The way out of one process, to nodes known by their ports."""
+    """The proxy of one process for connections to nodes, which are known by their ports."""
 
     def __init__(
         self, links: Links, source: int, host: str, port: int, targets: Mapping[int, int]
@@ -125,7 +125,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """For the environment variable ``grpc_proxy`` of the process."""
+        """The value for the environment variable ``grpc_proxy`` of the process."""
         return f"http://{self._host}:{self._port}"
 
     async def start(self) -> None:
@@ -134,11 +134,11 @@ class Proxy:
     async def close(self) -> None:
         """Stop accepting, and abort every connection, in whatever state it is.
 
-        A writer that survives its loop is an error in whichever test runs when it is collected.
+        A writer that outlives its loop raises in the test that runs when it is collected.
         """
         self._is_closed = True
         if self._server is not None:
-            # Python 3.11 leaks a connection whose transport is being made when its server closes.
+            # Python 3.11 leaks a connection whose transport is being made when the server closes.
             for each in self._server.sockets:
                 asyncio.get_running_loop().remove_reader(each.fileno())
             for _ in range(ACCEPT_TURNS):
@@ -147,7 +147,7 @@ class Proxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        # A task that was cancelled before its first step has aborted nothing.
+        # A task that was cancelled before its first step has not aborted its connection.
         for writer in self._open:
             writer.transport.abort()
         self._open.clear()

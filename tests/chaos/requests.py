@@ -1,4 +1,4 @@
-"""Operations of a history as calls of the client library, and answers as results."""
+"""Converts operations of a history to calls of the client library, and answers to results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from quorum.v1 import common_pb2, metadata_pb2
 
 TOPIC = "topic:"
 METRICS = "metrics:"
-"""Client metrics subscriptions: resources that exist by being named."""
+"""Client metrics subscriptions: they need not be created before they are configured."""
 CONFIGS = {TOPIC: "quorate.note", METRICS: "metrics"}
-"""The one configuration of each sort that histories use."""
+"""The configuration key that histories use, by sort of resource."""
 BROKERS = (1001, 1002, 1003)
 _RESOURCES = {
     TOPIC: wire.CONFIG_RESOURCE_TYPE_TOPIC,
@@ -27,13 +27,13 @@ _WAYS = {
 
 
 def resource(key: str) -> tuple[str, str]:
-    """The sort of a key, with its colon, and the name."""
+    """Split a key into its sort (with the colon) and the name."""
     sort, colon, name = key.partition(":")
     return sort + colon, name
 
 
 def command(operation: Operation) -> wire.Command:
-    """A write as a command."""
+    """Return a write as a command."""
     sort, name = resource(operation.key)
     arguments = operation.arguments
     made = wire.Command()
@@ -66,7 +66,7 @@ def _assignments(first: int, end: int) -> list[wire.ReplicaAssignment]:
 
 
 def written(operation: Operation, applied: Applied) -> dict[str, Value]:
-    """What a write yields."""
+    """Return the result of a write."""
     if operation.action is Action.CREATE:
         return {"topic_id": applied.result.create_topic.topic_id.hex()}
     return {}
@@ -81,7 +81,7 @@ def read_options(operation: Operation) -> metadata_pb2.ReadOptions:
 async def read(
     client: Client, operation: Operation, *, configs: bool
 ) -> tuple[metadata_pb2.ReadPosition, dict[str, Value]]:
-    """Look at the operation's key: its configuration, or the topic itself."""
+    """Read the operation's key: a configuration value, or the topic itself."""
     sort, name = resource(operation.key)
     options = read_options(operation)
     if configs or sort != TOPIC:

@@ -29,7 +29,7 @@ from tests.integration.write_check import log_violations, read_log
 
 LONG_FAULTS_MIN = 300
 LONG_OPERATIONS_MIN = 500_000
-"""What half an hour must come to: operations of clients that were answered, no deliveries."""
+"""Minimum of a run of half an hour: answered operations of clients, without deliveries."""
 WATCHERS = 2
 SETTLE_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.1
@@ -37,14 +37,14 @@ POLL_SECONDS = 0.1
 
 @dataclass(slots=True)
 class Result:
-    """What a run came to."""
+    """The result of a run."""
 
     seed: int
     seconds: float
     tally: Tally
     report: Report
     problems: list[str] = field(default_factory=list)
-    """Violations that are no matter of histories: files that differ, calls that hang."""
+    """Violations outside of the history: files that differ, calls that hang."""
     check_seconds: float = 0.0
 
     @property
@@ -52,7 +52,7 @@ class Result:
         return self.report.check_result is CheckResult.VALID and not self.problems
 
     def shortfalls(self, *, faults_min: int, operations_min: int) -> list[str]:
-        """One sentence for each of these that the run did not reach, deliveries not counted."""
+        """Return one sentence for each minimum that the run missed; deliveries do not count."""
         found = []
         if (faults := self.tally.effects.total()) < faults_min:
             found.append(f"{faults:,} faults with an effect, at least {faults_min:,} are needed")
@@ -64,7 +64,7 @@ class Result:
         return found
 
     def exit_code(self, shortfalls: list[str]) -> int:
-        """3 if something was violated or undecided, 1 if only too little happened, else 0."""
+        """3 if something is violated or undecided, 1 if only too little happened, else 0."""
         if not self.is_good:
             return 3
         return 1 if shortfalls else 0
@@ -103,7 +103,7 @@ class Result:
 
 
 class Run:
-    """Use it once. Everything it leaves is below ``folder``."""
+    """One run; use it once. All its files are below ``folder``."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Run:
         return self.evaluate(tally, problems)
 
     def evaluate(self, tally: Tally, problems: list[str]) -> Result:
-        """Check the history as it is now, and write the result down."""
+        """Check the present history, and write the result file."""
         began = time.monotonic()
         report = check(self.history)
         result = Result(self._seed, self._seconds, tally, report, problems)
@@ -168,7 +168,8 @@ class Run:
             Watcher(self._reader(f"watcher{each}"), self.history, f"watcher{each}")
             for each in range(WATCHERS)
         ]
-        tasks = [asyncio.create_task(each.run()) for each in (reader, *watchers)]
+        watching = [asyncio.create_task(each.run()) for each in watchers]
+        tasks = [asyncio.create_task(reader.run()), *watching]
         try:
             async with brokers.heartbeats():
                 working = asyncio.create_task(work.run())
@@ -178,6 +179,9 @@ class Run:
                 work.stop()
                 await working
                 await work.look_at_everything()
+            await self._read_to_the_end(reader, watchers)
+            await stop(watching)
+            # The leader continues to write NoOp records, so the reader must pass all watchers.
             await self._read_to_the_end(reader, watchers)
             await self._equal_images(helper)
         finally:
@@ -200,20 +204,19 @@ class Run:
         return f"{time.monotonic() - began:7.1f} s  {text}"
 
     async def _settle(self, work: Work) -> None:
-        """With all faults over, writes must be acknowledged again."""
+        """Check that writes are acknowledged again after the last fault."""
         wanted = work.acknowledged + 20
         await self._until("writes after the last fault", lambda: work.acknowledged >= wanted)
 
     async def _read_to_the_end(self, reader: LogReader, watchers: list[Watcher]) -> None:
         end = max((each.offset for each in self.history.operations), default=0)
-        followers = (reader, *watchers)
         await self._until(
             "readers at the end of the log",
-            lambda: all(each.offset >= end or each.faults for each in followers),
+            lambda: have_read(end, reader, watchers),
         )
 
     async def _equal_images(self, client: Client) -> None:
-        """All nodes come to the same image, digests compared at equal offsets."""
+        """Check that all nodes reach the same image; digests are compared at equal offsets."""
         del client
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settle_seconds
@@ -238,7 +241,7 @@ class Run:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _stop_and_compare(self, reader: LogReader) -> list[str]:
-        """Stop all nodes and hold their files against each other and against what was read."""
+        """Stop all nodes; compare their files with one another and with what was read."""
         cluster = self.cluster
         problems = []
         for node in cluster.voters:
@@ -252,6 +255,24 @@ class Run:
                     problems.append(f"node {node.id} ended with {status} when asked to stop")
         logs = {node.id: read_log(node.data_dir, reader.offset) for node in cluster.voters}
         return problems + log_violations(logs, reader.records)
+
+
+async def stop(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel the tasks, and return when they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def have_read(end: int, reader: LogReader, watchers: list[Watcher]) -> bool:
+    """Return whether all have read up to ``end``, and the reader as far as every watcher.
+
+    The batches of watchers are compared with those of the reader. A watcher or reader that has
+    found a problem reads no more.
+    """
+    if not all(each.offset >= end or each.faults for each in watchers):
+        return False
+    return bool(reader.faults) or reader.offset >= max((end, *(each.offset for each in watchers)))
 
 
 def default_folder(seed: int) -> Path:

@@ -1,4 +1,4 @@
-"""Which faults happen when: a plan drawn from one seed, in two lanes that run side by side."""
+"""The schedule of faults: drawn from one seed, in two lanes that run at the same time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """One sort of fault; the values are what reports call them."""
+    """The kinds of faults; the values are their names in reports."""
 
     KILL = "SIGKILL"
     KILL_ALL = "SIGKILL of all nodes at once"
@@ -57,7 +57,8 @@ NETWORK: Weights = {
 ISOLATES = frozenset({Kind.ISOLATE, Kind.ISOLATE_RESET})
 SECONDS_LONGEST = 5.0
 DEPOSES_SECONDS = 4.0
-"""By then an isolated leader has resigned (1.5 fetch timeouts of 2 s), and another is elected."""
+"""Seconds after which an isolated leader has resigned (1.5 fetch timeouts of 2 s) and another one
+is elected."""
 ISOLATED_SECONDS_LONGEST = 8.0
 CALM_SECONDS = (2.0, 8.0)
 """Bounds of the pause between two faults of one lane."""
@@ -70,12 +71,12 @@ class Fault:
     number: int
     kind: Kind
     is_at_leader: bool
-    """Whether it affects the leader at that time; otherwise the ``place``-th node."""
+    """Whether the fault affects the leader at that time; otherwise the ``place``-th node."""
     place: int
     seconds: float
     calm_seconds: float
     amount: float
-    """Between 0 and 1: how much of whatever the kind has in degrees."""
+    """Between 0 and 1: the strength of a fault whose kind has degrees, such as a delay."""
 
 
 def draw_faults(rng: random.Random, weights: Weights, nodes: int) -> Iterator[Fault]:
@@ -83,7 +84,7 @@ def draw_faults(rng: random.Random, weights: Weights, nodes: int) -> Iterator[Fa
     number = 0
     while True:
         (kind,) = rng.choices(list(weights), list(weights.values()))
-        # Most cuts of a whole node are long enough to depose it, which is what they are for.
+        # Most isolations of a node are long enough to depose a leader, which is their purpose.
         share, shortest, longest = (
             (0.6, DEPOSES_SECONDS, ISOLATED_SECONDS_LONGEST)
             if kind in ISOLATES

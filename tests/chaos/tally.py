@@ -1,4 +1,4 @@
-"""How many faults there were, and how many of them had an effect."""
+"""Counts the faults of a run, and those that had an effect."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 PROOFS_MIN = 3
-"""Number of faults of one kind without any effect that cannot be chance."""
+"""If so many faults of one kind all have no effect, it cannot be chance."""
 MISS_SECONDS_MAX = 3.0
-"""A fault that lasts longer meets something, if no other fault keeps the nodes from working."""
+"""Seconds. A longer fault has an effect, unless another fault keeps the nodes from working."""
 
 
 @dataclass(slots=True)
@@ -17,12 +17,12 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     effects: Counter[str] = field(default_factory=Counter)
-    """Of ``counts`` those of which an effect was seen."""
+    """The faults of ``counts`` that had an effect."""
     missed_beside_others: int = 0
-    """Faults without an effect during which the other lane broke something, too: a process that is
+    """Faults without an effect that overlapped with a fault of the other lane: a process that is
     down sends nothing, and one that is cut off writes nothing."""
     longest_miss_seconds: float = 0.0
-    """The longest of the other faults without an effect: nothing was sent or written meanwhile."""
+    """Duration of the longest other fault without an effect."""
     isolated_leaders: int = 0
     """Leaders that were cut off from all others for long enough to be replaced."""
     deposed_leaders: int = 0
@@ -51,7 +51,7 @@ class Tally:
         self.disturbed_isolations += is_disturbed and not is_deposed
 
     def without_effect(self) -> list[str]:
-        """Return one sentence for each kind of fault that only seemed to happen."""
+        """Return one sentence for each kind of fault that had no effect and must have one."""
         found = [
             f"{kind}: none of {count} had an effect"
             for kind, count in self.counts.items()
@@ -68,7 +68,7 @@ class Tally:
         return found
 
     def document(self) -> dict[str, object]:
-        """For programs. Only faults with an effect count as faults."""
+        """Return the counts as a document. Only faults with an effect count as faults."""
         return {
             "faults": self.effects.total(),
             "faults_by_kind": {kind: count for kind, count in self.effects.items() if count},

@@ -1,7 +1,7 @@
-"""The chaos lanes: minutes of faults on real processes, and what clients saw checked in full.
+"""The chaos lanes: minutes of faults on real processes, and a complete check of the history.
 
-Three minutes with every run of the tests, thirty with the nightly ones; ``make chaos MINUTES=30``
-does the same with a report on the way. A build that does not sync is shown to be found out.
+``make test-long`` runs three minutes, ``make nightly`` thirty; ``make chaos MINUTES=30`` does the
+same and prints a report. Another test shows that a build without syncs is found.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 SHORT_SECONDS = 180.0
 SHORT_FAULTS_MIN = 30
 SHORT_OPERATIONS_MIN = 20_000
-"""Far below what an idle machine does: the lane must show faults and work, not speed."""
+"""Far below the rate of an idle machine: the lane checks that there is load, not its speed."""
 LONG_SECONDS = 1800.0
 NO_SYNC_SECONDS = 20.0
 NO_SYNC_SETTLE_SECONDS = 20.0
 NO_SYNC_RUNS_MAX = 3
-"""Further attempts with another cluster: one that does not restart cannot show what it lost."""
+"""Attempts with another cluster: one that does not restart cannot show what it lost."""
 FILESYSTEM = "node.filesystem"
 NO_SYNC = "tests.chaos.disk:NoSyncChaosFileSystem"
 
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """``--sim-seed`` repeats a schedule; the moments stay the machine's."""
+    """``--sim-seed`` repeats a schedule; the timing of the processes is not repeated."""
     given = request.config.getoption("--sim-seed")
     return secrets.randbits(32) if given is None else int(given)
 
@@ -51,7 +51,7 @@ def execute(folder: Path, seed: int, seconds: float) -> Result:
     print("\n".join(table(result)))
     assert [*result.report.explanation(), *result.problems] == []
     assert result.report.check_result is CheckResult.VALID
-    # Of what was trimmed before it was read the log cannot show whether it was lost.
+    # The log cannot show whether a write was lost if it was trimmed before it was read.
     assert result.report.unread < result.report.batches
     return result
 
@@ -69,7 +69,7 @@ def test_thirty_minutes(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_build_without_fsync_is_found_out(tmp_path: Path, seed: int) -> None:
-    """All nodes die at once, again and again, on disks that only claim to sync."""
+    """All nodes are killed at once, again and again, on disks that only claim to sync."""
     for number in range(NO_SYNC_RUNS_MAX):
         result = _without_sync(tmp_path / str(number), seed + number)
         if result.report.check_result is CheckResult.INVALID:
@@ -92,7 +92,7 @@ def _without_sync(folder: Path, seed: int) -> Result:
     try:
         result = run.execute()
     except ClusterError as error:
-        # The cluster may not even restart: its epochs decreased, and clients trust no node.
+        # The cluster may not even restart: its epochs decreased, so clients refuse every node.
         print(f"seed {seed}: {error}")
         result = run.evaluate(Tally(), [])
     print("\n".join(table(result)))

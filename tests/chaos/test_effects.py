@@ -1,12 +1,13 @@
-"""Every kind of fault, carried out once on a quiet cluster, has its effect.
+"""Every kind of fault, carried out once on a quiet cluster, has an effect.
 
-A schedule draws some kinds rarely, and a fault that only seems to happen makes every figure of the
-chaos lanes a lie: that is how the faults between nodes came to be no-ops for a while.
+A schedule draws some kinds rarely. If a fault has no effect, the figures of the chaos lanes mean
+nothing: the faults between nodes once had none for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,10 +23,10 @@ from tests.chaos.schedule import DEPOSES_SECONDS, NETWORK, PROCESS, Fault, Kind
 
 SECONDS = 1.0
 TRIES = 8
-"""On a loaded machine a second may pass in which a client sends nothing; a fault that is a no-op
-has no effect in eight either."""
+"""Seconds of a fault. On a loaded machine a client may send nothing for a second; a fault that is a
+no-op has no effect in eight seconds either."""
 DEPOSED_SECONDS_MAX = 20.0
-"""Of a loaded machine; an idle one takes 2 to 3 s."""
+"""Seconds for a loaded machine; an idle one takes 2 to 3 s."""
 
 
 @asynccontextmanager
@@ -45,17 +46,18 @@ async def running(folder: Path) -> AsyncIterator[tuple[ChaosCluster, Nemesis]]:
 async def ask_all(cluster: ChaosCluster, stop: asyncio.Event) -> None:
     """Read at every node, on open connections; refusals do not matter here.
 
-    Each linearizable read makes its leader and followers talk, so that no link is idle while a
-    fault is on it.
+    Each linearizable read makes the leader and its followers exchange messages. So no link is idle
+    during its fault. A client that lost its node may stay at another one that it has learned of, so
+    each failure is followed by a new client of the same node.
     """
 
     async def ask(address: str) -> None:
-        async with Client([address], client_id="asker", timeout_seconds=1) as client:
-            while not stop.is_set():
-                try:
-                    await client.describe_topics(["none"], read=LINEARIZABLE)
-                except Exception:
-                    await asyncio.sleep(0.05)
+        while not stop.is_set():
+            async with Client([address], client_id="asker", timeout_seconds=1) as client:
+                with contextlib.suppress(Exception):
+                    while not stop.is_set():
+                        await client.describe_topics(["none"], read=LINEARIZABLE)
+            await asyncio.sleep(0.05)
 
     await asyncio.gather(*(ask(address) for address in cluster.addresses))
 

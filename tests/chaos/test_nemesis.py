@@ -1,4 +1,4 @@
-"""What counts as an explanation of a fault that misses, or of a leader that is not replaced."""
+"""What explains a fault without effect, or an isolated leader that is not replaced."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def test_a_node_that_is_still_starting_explains_a_miss(ready: tuple[bool, ...]) 
 
 
 def cluster_of(*ready: bool) -> Any:
-    """What a nemesis asks of a cluster: its voters, and which of them are ready."""
+    """A cluster with the two things that a nemesis reads: the voters, and which are ready."""
     voters = [*range(len(ready))]
     return cast(Any, SimpleNamespace(nodes=voters, voters=voters, is_ready=ready.__getitem__))

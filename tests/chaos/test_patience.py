@@ -19,7 +19,7 @@ def test_what_never_ends_is_given_up() -> None:
 
 
 def test_a_process_pause_does_not_count_as_a_failure() -> None:
-    """The loop is held up for longer than the limit; the call ends by itself right after."""
+    """The loop is blocked for longer than the limit; the call ends by itself right after."""
 
     async def scenario() -> str:
         async def call() -> str:

@@ -1,4 +1,4 @@
-"""The network of the chaos tests applies its faults, each to one direction."""
+"""The proxies of the chaos tests apply each fault to its own direction only."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.chaos.proxy import Links, Proxy
 
 A, B = 1, 2
 SOON = 0.2
-"""Long enough for loopback; what is held must not come within it."""
+"""Seconds, long enough for loopback; held data must not arrive within it."""
 STEPS = 20
-"""Turns of the loop that a connection takes to be made, or to end, and some more."""
+"""More turns of the loop than a connection needs to be made or to end."""
 
 
 class Ends:
-    """A connection from A through its proxy to an echo at B."""
+    """A connection from A through its proxy to an echo server at B."""
 
     def __init__(self, links: Links, proxy_port: int, port: int) -> None:
         self.links = links
@@ -79,7 +79,7 @@ def run(body: Callable[[Ends], Awaitable[None]]) -> None:
 
 
 async def rest_of(reader: asyncio.StreamReader) -> bytes:
-    """What comes before the connection ends or is reset."""
+    """Return the data that arrives before the connection ends or is reset."""
     try:
         return await reader.read(100)
     except ConnectionError:
@@ -177,7 +177,7 @@ class RecordedWriter(asyncio.StreamWriter):
 def test_close_leaves_no_connection_open(
     monkeypatch: pytest.MonkeyPatch, steps: int, ends: bool
 ) -> None:
-    """At whatever moment it comes. A writer left open fails the test in which it is collected."""
+    """At any moment. A writer that stays open fails the test in which it is collected."""
     monkeypatch.setattr(streams, "StreamWriter", RecordedWriter)
     monkeypatch.setattr(RecordedWriter, "made", [], raising=False)
 

@@ -1,4 +1,4 @@
-"""A run counts by what clients were answered: deliveries to watchers do not make up for it."""
+"""The minima of a run count answered operations of clients; deliveries to watchers do not count."""
 
 from __future__ import annotations
 

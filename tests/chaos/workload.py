@@ -1,7 +1,7 @@
 """Clients that write and read at all consistency levels, and record the answers.
 
-Each worker does one thing at a time. All share a few keys, so that they conflict. A key is replaced
-by a fresh one after a while, because the cost of checking grows with the history of a key.
+Each worker has one operation at a time. All workers share a few keys, so that they conflict. A key
+is replaced by a new one after a while, because the cost of checking grows with a key's history.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ SHORT_TIMEOUT_SECONDS = (0.02, 0.5)
 SHORT_SHARE = 0.1
 PAUSE_SECONDS = 0.05
 HANG_SECONDS = 5.0
-"""By so much a call may overstay its deadline before it counts as hanging."""
+"""Seconds that a call may exceed its deadline before it counts as hanging."""
 
 
 class Keys:
-    """The keys in use, each with how often it was used."""
+    """The number of uses of each key in use."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._count = 0
         self._used: Counter[str] = Counter()
         self.ids: dict[str, str] = {}
-        """Newest known id of each topic."""
+        """The newest known id of each topic."""
         self._present = [self._fresh(sort) for sort, count in KEYS.items() for _ in range(count)]
 
     def draw(self) -> str:
@@ -66,7 +66,7 @@ class Keys:
 
 
 class Work:
-    """All workers of a run. ``faults`` are things that may not happen at all."""
+    """All workers of a run. ``faults`` are problems that must never occur."""
 
     def __init__(self, cluster: ChaosCluster, recorder: Recorder, seed: int) -> None:
         self._cluster = cluster
@@ -90,7 +90,7 @@ class Work:
         )
 
     def stop(self) -> None:
-        """Let every worker finish its open call."""
+        """Make each worker end after its present call."""
         self._is_stopping = True
 
     async def run(self) -> None:
@@ -139,7 +139,7 @@ class Work:
         except (OutcomeUnknownError, TimeoutError) as error:
             self._recorder.unknown(operation)
             if isinstance(error, TimeoutError):
-                self.faults.append(f"{mark}: hung beyond its deadline of {timeout:.1f} s")
+                self.faults.append(f"{mark}: exceeded its deadline of {timeout:.1f} s")
         except UnavailableError:
             self._recorder.failed(operation, "")
         except RefusedError as error:
@@ -189,14 +189,14 @@ class Work:
             self._recorder.failed(operation, type(error).__name__)
         except TimeoutError:
             self._recorder.failed(operation, "hung")
-            self.faults.append(f"read {operation.number}: hung beyond its deadline")
+            self.faults.append(f"read {operation.number}: exceeded its deadline")
         else:
             self._finish_read(operation, before, position, seen)
 
     def _finish_read(self, operation: Operation, before: dict[int, str], position, seen) -> None:
         session = self._cluster.session(position.node_id)
         if before.get(position.node_id) != session:
-            # Its process ended meanwhile: either run may have answered.
+            # The process ended meanwhile: the run before or after may have answered.
             session = ""
         self._recorder.ok(
             operation,

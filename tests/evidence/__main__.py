@@ -1,8 +1,8 @@
-"""``python -m tests.evidence``: run what backs the claims, keep the figures, renew the page.
+"""``python -m tests.evidence``: run the lanes, record their figures, and renew the pages.
 
-``list`` names the lanes. ``run`` runs those named (all if none is) and puts their figures into
-docs/evidence.json and docs/evidence.md, one by one as they end; it exits 1 when one of them
-failed, which the page then says. ``render`` makes the page from the record again.
+``list`` names the lanes. ``run`` runs the named lanes, or all. When a lane ends, its figures are
+written to docs/evidence.json and the pages. A failed lane is marked on the pages and makes the
+exit code 1. ``render`` makes the pages again from docs/evidence.json.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ def main(arguments: list[str] | None = None) -> int:
     """See the module."""
     parser = argparse.ArgumentParser(prog="python -m tests.evidence", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="name the lanes and what they show")
-    commands.add_parser("render", help="make the page from the record")
-    run = commands.add_parser("run", help="run lanes and keep their figures")
-    run.add_argument("lanes", nargs="*", metavar="LANE", help="a name, or the start of several")
+    commands.add_parser("list", help="list the lanes and what they show")
+    commands.add_parser("render", help="make the pages from docs/evidence.json")
+    run = commands.add_parser("run", help="run lanes and record their figures")
+    run.add_argument(
+        "lanes", nargs="*", metavar="LANE", help="a lane, or the beginning of the names of several"
+    )
     run.add_argument("--full", action="store_true", help="the long form: hours for all of them")
     parsed = parser.parse_args(arguments)
     if parsed.command == "list":
@@ -47,15 +49,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_lanes(names: list[str], scale: str) -> int:
-    """Run them in turn; 1 when one of them failed."""
+    """Run the lanes one after the other; return 1 if one failed, else 0."""
     failed = []
     for name in names:
         lane = BY_NAME[name]
         click.echo(f"{name}: {lane.command(scale)}", err=True)
         entry, output = collect(lane, scale)
-        # Read again: somebody may have recorded another lane meanwhile.
+        # Load again: another process may have recorded another lane meanwhile.
         save((load() | {name: entry}).values())
-        # From the record, whose order of figures is its own: the page must come out so again.
+        # Render from the file, which sorts keys: ``render`` must give the same pages later.
         render(load())
         check_result = "passed" if entry.has_passed else f"FAILED ({entry.exit_code})"
         click.echo(f"{name}: {check_result} in {entry.seconds:.0f} s", err=True)

@@ -1,7 +1,7 @@
-"""For every bar of the evidence an invented result that just passes, and one that fails.
+"""For every bar of the evidence: an invented result that just meets it, and one that misses it.
 
-A new lane, or a new condition in a function below ``evaluates``, needs a case of its own;
-``test_bars.py`` fails without it. The cases are in the modules beside this one.
+A new lane needs cases, and so does a new condition in a function of ``Bars.evaluates``;
+``test_bars.py`` fails without them. The cases are in the modules beside this one.
 """
 
 from __future__ import annotations

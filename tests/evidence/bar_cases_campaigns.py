@@ -82,7 +82,7 @@ CALLS = Bars(
 
 
 def _damaged(damage: Damage, **given: Any) -> Passes:
-    """A node that is ready, the damage where it was, and no word of it, but for ``given``."""
+    """A start that is ready, leaves the damage in place and reports nothing, but for ``given``."""
     plain = Start(
         lines=(), last_lines=(), exit_code=None, found={damage.path: damage.after},
         left={damage.path: damage.after}, was_clean=True,
@@ -111,7 +111,7 @@ _FORGED = Damage(_IDENTITY, "foreign", b"c", b"d")
 
 
 def _enough(total: int = WHOLE_MIN, *, missing: int = 0, without: object = None) -> Passes:
-    """So many damages with everything that can occur, but for one manner or outcome."""
+    """A tally of ``total`` damages that has every manner and outcome except ``without``."""
     tally = Tally()
     manners = [each for each in (*MANNERS, *TOGETHER) if each != without]
     for number in range(total):
@@ -148,17 +148,17 @@ DAMAGES = Bars(
         "a short run without a manner": _enough(WHOLE_MIN - 1, without=MANNERS[0]),
         "every write": _serves("v1"),
         "one image": _levels({1: (9, b"d"), 2: (9, b"d")}),
-        "images on the way": _levels({1: (8, b"d"), 2: (9, b"e")}),
+        "images at different offsets": _levels({1: (8, b"d"), 2: (9, b"e")}),
         "repaired, logged and counted": _damaged(
             _ZEROED, **_reported(_REPAIRED, repaired_count=1.0, left={_MARK: b"m"})
         ),
-        "a mark that was written once more before": _damaged(_ZEROED, found={_MARK: b"m"}),
-        "a mark that was written anew before": _damaged(_ZEROED, found={_MARK: b"n"}),
-        "a mark that is the same": _damaged(Damage(_MARK, "swap", b"m", b"m")),
-        "a mark that is the other one": _damaged(
+        "a mark that was repaired before the start": _damaged(_ZEROED, found={_MARK: b"m"}),
+        "a mark that was replaced before the start": _damaged(_ZEROED, found={_MARK: b"n"}),
+        "a mark with unchanged content": _damaged(Damage(_MARK, "swap", b"m", b"m")),
+        "a mark that holds the content of the other one": _damaged(
             Damage(_MARK, "swap", b"m", b"n", is_other_mark=True)
         ),
-        "a comment of an identity": _damaged(
+        "a changed comment in the identity": _damaged(
             Damage(_IDENTITY, "flip", b"#a\nnode.id=1", b"#b\nnode.id=1")
         ),
         "a segment set aside": _damaged(
@@ -167,16 +167,16 @@ DAMAGES = Bars(
         "a torn tail": _damaged(
             _FLIPPED, **_reported("event=torn_tail_cut", left={_SEGMENT: b"ab"})
         ),
-        "a tail that was not sure": _damaged(_CUT, left={_SEGMENT: b"ab"}, was_clean=False),
+        "a tail that was not flushed": _damaged(_CUT, left={_SEGMENT: b"ab"}, was_clean=False),
         "a checkpoint set aside": _damaged(
             _CORRUPT, **_reported("event=checkpoint_quarantined", left={_CHECKPOINT: b"c"})
         ),
-        "left as it was damaged": _damaged(_CORRUPT),
-        "gone": _damaged(_CORRUPT, left={_CHECKPOINT: None}),
+        "a damaged checkpoint left in place": _damaged(_CORRUPT),
+        "a damaged checkpoint deleted": _damaged(_CORRUPT, left={_CHECKPOINT: None}),
         "a side file of a log that was set aside": _damaged(
             _TAKEN, **_reported("event=log_damaged", left={_DIGEST: b"c"})
         ),
-        "a side file of a log whose start came back": _damaged(
+        "a side file of a log whose start was restored": _damaged(
             _TAKEN, **_reported("event=log_start_restored", left={_DIGEST: b"c"})
         ),
         "a side file that is named": _damaged(
@@ -185,7 +185,7 @@ DAMAGES = Bars(
         "epochs after an election": _damaged(
             _EPOCHS_CUT, left={_EPOCHS: b"c"}, epochs_changed=True
         ),
-        "a name that was made up": _damaged(_MADE_UP, left={_DIGEST: b"c"}),
+        "a file under an invented name": _damaged(_MADE_UP, left={_DIGEST: b"c"}),
         "refused by name": _refused(_STRANGE, 8, _STATE_FILE.name),
         "another node's identity": _refused(_FORGED, 2, _IDENTITY.name),
     },
@@ -197,48 +197,50 @@ DAMAGES = Bars(
         "a pair that did not occur": _enough(without=TOGETHER[0]),
         "an outcome that did not occur": _enough(without=Outcome.REFUSED),
         "a write is lost": _serves(None),
-        "a write is another": _serves("v0"),
-        "images apart": _levels({1: (9, b"d"), 2: (9, b"e")}),
-        "repaired in silence": _damaged(_ZEROED, left={_MARK: b"m"}),
-        "a mark left as it was damaged": _damaged(_ZEROED),
+        "a write has another value": _serves("v0"),
+        "images differ at one offset": _levels({1: (9, b"d"), 2: (9, b"e")}),
+        "repaired without a report": _damaged(_ZEROED, left={_MARK: b"m"}),
+        "a damaged mark left in place": _damaged(_ZEROED),
         "repaired and not counted": _damaged(_ZEROED, **_reported(_REPAIRED)),
         "counted and not logged": _damaged(_CORRUPT, repaired_count=1.0),
-        "a segment whole again": _damaged(_FLIPPED, left={_SEGMENT: b"ab"}),
-        "a sure tail whole again": _damaged(_CUT, left={_SEGMENT: b"ab"}),
-        "a segment whole again, not clean": _damaged(
+        "a segment repaired without a report": _damaged(_FLIPPED, left={_SEGMENT: b"ab"}),
+        "a flushed tail repaired without a report": _damaged(_CUT, left={_SEGMENT: b"ab"}),
+        "a segment repaired without a report after a crash": _damaged(
             _FLIPPED, left={_SEGMENT: b"ab"}, was_clean=False
         ),
-        "a lost segment whole again": _damaged(
+        "a deleted segment restored without a report": _damaged(
             Damage(_SEGMENT, "delete", b"ab", None), left={_SEGMENT: b"ab"}, was_clean=False
         ),
-        "a segment, and another thing reported": _damaged(
+        "a segment repaired, but only another file reported": _damaged(
             _FLIPPED, **_reported("event=checkpoint_quarantined", left={_SEGMENT: b"ab"})
         ),
-        "a checkpoint, and another thing reported": _damaged(
+        "a checkpoint repaired, but only another file reported": _damaged(
             _CORRUPT, **_reported("event=torn_tail_cut", left={_CHECKPOINT: b"c"})
         ),
-        "a side file, and another thing reported": _damaged(
+        "a side file repaired, but only another file reported": _damaged(
             _TAKEN, **_reported("event=torn_tail_cut", left={_DIGEST: b"c"})
         ),
-        "a side file, and a line that reports nothing": _damaged(
+        "a side file repaired, with a line that reports no damage": _damaged(
             _TAKEN, **_reported(f"event=opened {_DIGEST.name}", left={_DIGEST: b"c"})
         ),
-        "a checkpoint whole again": _damaged(_CORRUPT, left={_CHECKPOINT: b"c"}),
-        "epochs whole again": _damaged(_EPOCHS_CUT, left={_EPOCHS: b"c"}),
-        "a digest whole again after an election": _damaged(
+        "a checkpoint repaired without a report": _damaged(_CORRUPT, left={_CHECKPOINT: b"c"}),
+        "epochs repaired without a report": _damaged(_EPOCHS_CUT, left={_EPOCHS: b"c"}),
+        "a digest repaired without a report after an election": _damaged(
             _TAKEN, left={_DIGEST: b"c"}, epochs_changed=True
         ),
-        "a checkpoint made up": _damaged(
+        "a checkpoint under an invented name repaired without a report": _damaged(
             Damage(_CHECKPOINT, "copy", None, b"d"), left={_CHECKPOINT: b"c"}
         ),
-        "an election state believed": _damaged(_STRANGE),
-        "an identity believed": _damaged(Damage(_IDENTITY, "flip", b"node.id=1", b"node.id=3")),
+        "a damaged election state accepted": _damaged(_STRANGE),
+        "a changed identity accepted": _damaged(
+            Damage(_IDENTITY, "flip", b"node.id=1", b"node.id=3")
+        ),
         "refused with another code": _refused(_STRANGE, 1, _STATE_FILE.name),
-        "damage as a mistake": _refused(_STRANGE, 2, _STATE_FILE.name),
-        "another's election state as a mistake": _refused(
+        "damage reported as wrong usage": _refused(_STRANGE, 2, _STATE_FILE.name),
+        "another node's election state reported as wrong usage": _refused(
             Damage(_STATE_FILE, "foreign", b"c", b"d"), 2, _STATE_FILE.name
         ),
-        "a damaged identity as a mistake": _refused(
+        "a damaged identity reported as wrong usage": _refused(
             Damage(_IDENTITY, "zero", b"c", b"d"), 2, _IDENTITY.name
         ),
         "refused without a name": _refused(_STRANGE, 8, "damaged"),

@@ -51,7 +51,7 @@ def _broken(
 def _without_effect(
     kind: int, effects: int, isolated: int = 1, deposed: int = 1, **others: Any
 ) -> Passes:
-    """The nemesis puts what only seemed to happen among its problems, which is a bar above."""
+    """A tally of faults of one kind; the nemesis reports faults without effect as problems."""
     tally = Faults(
         Counter(cut=kind),
         Counter(cut=effects),

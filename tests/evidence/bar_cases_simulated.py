@@ -26,7 +26,7 @@ from tests.simulation.zoo.published import Row, missed
 
 
 def _simulated(profile: str, *, seeds: int = 100, failed: bool = False, short: str = "") -> Passes:
-    """So many seeds with the least of everything, one less of what is named ``short``."""
+    """A run of ``seeds`` that just meets every minimum, and misses the one named ``short``."""
 
     def passes() -> bool:
         report = LaneReport(Options(profile))
@@ -63,7 +63,7 @@ SIMULATION = Bars(
     {
         "a seed failed": _simulated("default", failed=True),
         "no seed was run": _simulated("default", seeds=0),
-        "storms were cut short": _simulated("default", short="events"),
+        "too few events": _simulated("default", short="events"),
         **_minima(),
     },
 )

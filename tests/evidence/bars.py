@@ -1,9 +1,9 @@
-"""The bars of the lanes: what a lane's results must come to, and proof that each bar can be missed.
+"""The bars of the lanes: the conditions that a lane's results must meet, and a test of each.
 
-A judge is a function that decides from results whether a lane has passed. Its bars are its
-conditions. ``unproven`` takes the conditions out of a judge one by one, and shifts its bounds by
-one: made-up results must then come out another way than they should. So a condition that no case
-needs is found, also one that was added later.
+A check is a function that decides from results whether a lane has passed. Its bars are its
+conditions. ``unproven`` removes the conditions of a check one by one, and shifts its bounds by
+one. After each change a case must come out wrong. So a condition without a case is found, also
+if it is added later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 
 Passes = Callable[[], bool]
-"""Puts made-up results before the judges; whether the lane would pass."""
+"""Passes invented results to the checks; returns whether the lane would pass."""
 _SHIFTED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -25,19 +25,19 @@ _SHIFTED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """What decides about one lane, or about a family of lanes."""
+    """The checks of one lane, or of a family of lanes."""
 
     lanes: tuple[str, ...]
-    """Names; with a ``-`` at the end the start of several."""
+    """Names of lanes. One that ends in ``-`` stands for all lanes that begin with it."""
     evaluates: tuple[Callable[..., object], ...]
-    """Functions of modules or classes; they refer to no local variable of others."""
+    """The checks: functions of modules or classes, without free variables."""
     kept: Mapping[str, Passes]
-    """Results just within the bars, by what is special about them."""
+    """Results that just meet the bars, by what is special about them."""
     missed: Mapping[str, Passes]
     """Results that miss one bar each, by its name."""
 
     def applies_to(self, lane: str) -> bool:
-        """Whether they are this lane's."""
+        """Return whether these are the bars of ``lane``."""
         return any(
             lane == each or (each[-1] == "-" and lane.startswith(each)) for each in self.lanes
         )
@@ -45,17 +45,17 @@ class Bars:
     def wrong(self) -> list[str]:
         """Return the cases that do not come out as they should."""
         found = [
-            f"{name}: refused, although kept" for name, passes in self.kept.items() if not passes()
+            f"{name}: fails, but meets the bars"
+            for name, passes in self.kept.items()
+            if not passes()
         ]
         found += [
-            f"{name}: missed, and nothing noticed"
-            for name, passes in self.missed.items()
-            if passes()
+            f"{name}: passes, but misses a bar" for name, passes in self.missed.items() if passes()
         ]
         return found
 
     def unproven(self) -> list[str]:
-        """Return the changes of a judge that no case notices: conditions without a case."""
+        """Return the changes of a check that no case notices: conditions without a case."""
         found = []
         for evaluate in self.evaluates:
             assert isinstance(evaluate, FunctionType), evaluate
@@ -73,7 +73,7 @@ class Bars:
         try:
             return bool(self.wrong())
         except Exception:
-            # A judge that ends in an error passes nothing.
+            # A check that ends in an error passes nothing.
             return True
 
 
@@ -87,7 +87,7 @@ def raises(error: type[Exception], call: Callable[[], object]) -> bool:
 
 
 def mutated(evaluate: FunctionType) -> Iterator[tuple[str, CodeType]]:
-    """Yield each change of a judge, and its code with that change alone."""
+    """Yield each change of a check, and its code with that change alone."""
     source = textwrap.dedent(inspect.getsource(evaluate))
     for number in range(len(list(_changes(ast.parse(source))))):
         tree = ast.parse(source)

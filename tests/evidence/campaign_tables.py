@@ -1,4 +1,4 @@
-"""The standing campaigns' part of docs/evidence.md: what was done, and what came of it."""
+"""The campaigns' part of docs/evidence/live-clusters.md: what was done, and with which outcome."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def damages(entries: Mapping[str, Entry]) -> str:
 
 
 def damages_of_two(entries: Mapping[str, Entry]) -> str:
-    """The same at two nodes at once."""
+    """Damaged files at two nodes at once."""
     return _part(entries, "damages-of-two")
 
 
 def environment(entries: Mapping[str, Entry]) -> str:
-    """Faults of the environment: effect and answer of each."""
+    """Faults of the environment: the effect of each, and how the cluster reacted."""
     return _part(entries, "environment")
 
 
@@ -53,7 +53,7 @@ def _part(entries: Mapping[str, Entry], name: str) -> str:
 
 
 def _rows(rows: list[dict[str, Any]]) -> str:
-    # JSON keeps the record's keys in order of the alphabet; the page has what names a row first.
+    # The keys in docs/evidence.json are sorted; here the columns that name a row come first.
     names = [name for name in ("method", "damage", "fault") if name in rows[0]]
     names += [name for name in rows[0] if name not in names]
     head = [name.replace("_", " ").capitalize() for name in names]

@@ -1,4 +1,4 @@
-"""Runs a lane's command and keeps what came out, failures included."""
+"""Runs a lane's command and records its result, also if it failed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ OUTPUT_CHARACTERS = 2_000
 
 
 def collect(lane: Lane, scale: str, folder: Path = ROOT) -> tuple[Entry, str]:
-    """Run it in this folder, the root of the checkout; return its entry and the end of its output.
+    """Run the lane's command in the checkout's root; return its entry and the end of its output.
 
-    A command that fails is recorded as failed, with the figures it wrote. One that passes without
-    figures is recorded as failed, too: it proves nothing. So is one without a passed test, as when
-    all were skipped.
+    A command that fails is recorded as failed, with the figures that it wrote. A command that
+    leaves no figures, or whose tests were all skipped, is recorded as failed as well.
     """
     commit = commit_of_checkout()
     began = time.perf_counter()
@@ -67,10 +66,10 @@ def check_result(exit_code: int, figures: Mapping[str, Any]) -> int:
 
 
 def read_figures(lane: Lane, printed: str, place: Path) -> dict[str, Any]:
-    """From where this lane's command leaves them.
+    """Read the figures from where this lane's command leaves them.
 
     Raises:
-        readers.UnreadableError: It left none.
+        readers.UnreadableError: The command left no figures.
     """
     if lane.figures is Figures.PRINTED:
         return readers.printed_json(printed)
@@ -78,9 +77,9 @@ def read_figures(lane: Lane, printed: str, place: Path) -> dict[str, Any]:
 
 
 def commit_of_checkout() -> str:
-    """The short hash; ``+`` behind it where tracked files differ from the commit.
+    """The short hash, followed by ``+`` if tracked files differ from the commit.
 
-    The record and its page do not count: collecting changes them.
+    Changes of docs/evidence.json and the pages do not count: recording a lane changes them.
     """
     commit = _git("rev-parse", "--short=10", "HEAD")
     changed = _git(

@@ -75,7 +75,7 @@ def differences(text: str) -> list[Promise]:
 
 
 def problem_with(name: str) -> str:
-    """Why this backs nothing; empty if it exists."""
+    """Return why this backing is not valid; empty if it exists."""
     kind, _, rest = name.partition(" ")
     if rest and kind == "invariant":
         known = rest in {each.name for each in ALL}
@@ -91,7 +91,7 @@ def problem_with(name: str) -> str:
 
 @cache
 def _rules() -> frozenset[str]:
-    """Rules are plain texts where violations are made."""
+    """Return the names of the rules, which are string literals where violations are reported."""
     sources = (ROOT / "history").glob("*.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     return frozenset(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', text))
@@ -114,7 +114,7 @@ def _tests_of(path: Path) -> frozenset[str]:
 
 
 def node_ids(found: list[Promise]) -> list[str]:
-    """What pytest runs, each once, in the order of the page."""
+    """Return the arguments for pytest, each once, in the order of the page."""
     ids = []
     for promise in found:
         for name in promise.backing:
@@ -126,13 +126,13 @@ def node_ids(found: list[Promise]) -> list[str]:
 
 
 def all_promises() -> list[Promise]:
-    """Of all pages, and of the table of differences."""
+    """Return the promises of all pages and of the table of differences."""
     found = [each for page in PAGES for each in promises(page.read_text(encoding="utf-8"))]
     return found + differences(DIFFERENCES.read_text(encoding="utf-8"))
 
 
 def main(arguments: list[str]) -> int:
-    """Run everything that is named."""
+    """Run every test and scenario that backs a promise."""
     return int(pytest.main([*node_ids(all_promises()), *arguments]))
 
 

@@ -1,4 +1,4 @@
-"""What there is to run: one lane per claim, in two sizes, with the command of each."""
+"""The lanes: one per claim, with a quick and a full command each."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _REPORT = ("-o", "junit_family=xunit1", "--junit-xml=FILE")
 
 
 class Figures(Enum):
-    """Where a command leaves its figures."""
+    """Where a command writes its figures."""
 
     PRINTED = "JSON at the end of standard output"
-    FILE = "JSON in the file that it is given"
+    FILE = "JSON in the file that is its argument"
     JUNIT = "a JUnit report"
 
 
@@ -43,7 +43,7 @@ class Lane:
         return self.full if scale == "full" else self.quick
 
     def command(self, scale: str) -> str:
-        """As a person types it."""
+        """Return the command as a person types it."""
         return shlex.join(("python", "-m", *self.arguments(scale)))
 
 
@@ -104,14 +104,14 @@ LANES: tuple[Lane, ...] = (
     *(_simulation(profile) for profile in PROFILES),
     Lane(
         "zoo",
-        "every bug put in on purpose is found, by seeds drawn from 1 where seeds can reach it",
+        "every seeded bug is found by a seed, or by a scenario if no seed can reach it",
         _ZOO,
         _ZOO,
         Figures.PRINTED,
     ),
     Lane(
         "mutation",
-        "of the mutants of the consensus core its tests notice at least 95 %, each other is listed",
+        "the core's tests notice at least 95 % of its mutants; every other one is listed",
         ("tests.mutation", "--share", "1/10", "-o", "json"),
         ("tests.mutation", "-o", "json"),
         Figures.PRINTED,
@@ -119,7 +119,7 @@ LANES: tuple[Lane, ...] = (
     *(_exploration(name) for name in MODELS),
     Lane(
         "chaos",
-        "real processes under faults: nothing lost, nothing twice, nothing stale",
+        "real processes under faults: no write lost or applied twice, no stale read",
         _chaos(3),
         _chaos(
             30,
@@ -134,22 +134,22 @@ LANES: tuple[Lane, ...] = (
     ),
     _campaign(
         "damages",
-        "damaged files of live nodes are healed and reported, or refused; no write is lost",
+        "damaged files of live nodes are repaired and reported, or refused; no write is lost",
         40,
     ),
     _campaign(
         "damages-of-two",
-        "the same at two of six nodes at once, a minority of the voters: no write is lost",
+        "damaged files at two of six nodes at once, a minority of the voters: no write is lost",
         24,
     ),
     _campaign(
         "environment",
-        "descriptors, memory, read-only and full file systems, a second server, clock steps",
+        "the cluster survives lack of descriptors, memory or disk, a second server, clock steps",
         3,
     ),
     Lane(
         "failover",
-        "from SIGKILL of the leader to the next acknowledged write, within its bounds",
+        "the time from the leader's SIGKILL to the next write is within its bounds",
         _bench("--only", "failover", "--peers", *_FAILOVER),
         _bench("--only", "failover", *_FAILOVER),
         Figures.FILE,
@@ -163,23 +163,23 @@ LANES: tuple[Lane, ...] = (
     ),
     _tests(
         "kill-nine",
-        "fifty SIGKILLs under load, half of the lives on disks that lose what was not synced",
+        "fifty SIGKILLs under load lose no write; half of the disks lose what was not synced",
         "tests/integration/test_kill_nine.py",
         f"--sim-seed={KILL_SEED}",
     ),
     _tests(
         "rolling-restart",
-        "every node stopped and started twice under load",
+        "stopping and starting every node twice under load loses no write",
         "tests/integration/test_rolling_restart.py",
     ),
     _tests(
         "relay-processes",
-        "twenty observers behind two relays cost the leader what two cost",
+        "twenty observers behind two relays cost the leader as much as two",
         "tests/integration/test_relay_load.py",
     ),
     Lane(
         "attacks",
-        "a minute of each cheap attack on a leader: clients, probes and elections notice nothing",
+        "cheap attacks on a leader stop no client or probe and cause no election",
         ("pytest", "tests/integration/test_attacks.py", "-m", "not nightly", *_REPORT),
         ("pytest", "tests/integration/test_attacks.py", "-m", "nightly", *_REPORT),
         Figures.JUNIT,
@@ -193,24 +193,24 @@ LANES: tuple[Lane, ...] = (
     ),
     Lane(
         "silent-death",
-        "the time to the next write after a leader falls silent, and votes that were split",
+        "the time to the next write after a leader falls silent, and split votes",
         ("simulation.silent_death", "-o", "json", "-n", "5"),
         ("simulation.silent_death", "-o", "json", "-n", "60"),
         Figures.PRINTED,
     ),
     _tests(
         "scenarios",
-        "every scenario prints what it says, and together they show what is counted",
+        "every scenario prints what its file expects; together they cover all answers",
         "tests/scenario",
     ),
     _tests(
         "history-checker",
-        "the checker refuses hand-made bad histories and agrees with a second one",
+        "the history checker refuses hand-made bad histories and agrees with a second checker",
         "tests/unit/history",
     ),
     Lane(
         "guarantees",
-        "every test and scenario that backs a sentence of docs/guarantees.md",
+        "every test and scenario behind docs/guarantees.md passes",
         ("tests.evidence.guarantees", "-m", "not nightly", *_REPORT),
         ("tests.evidence.guarantees", *_REPORT),
         Figures.JUNIT,

@@ -1,4 +1,4 @@
-"""Fills the generated parts of docs/evidence.md and of docs/evidence/ from the record."""
+"""Fills the generated parts of docs/evidence.md and docs/evidence/ from docs/evidence.json."""
 
 from __future__ import annotations
 
@@ -49,4 +49,4 @@ def _maker(
 MAKERS: dict[str, Callable[[], str]] = {
     name: (lambda make=make: make(load())) for name, make in TABLES.items()
 }
-"""For the test that compares every generated part of the documents with its source."""
+"""The generated parts by name, for the test that compares documents with their sources."""

@@ -1,4 +1,4 @@
-"""From what a command leaves to figures: JSON it prints, JSON in a file, or a JUnit report."""
+"""Read figures from JSON that a command prints, JSON in a file, or a JUnit report."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 
 class UnreadableError(Exception):
-    """A command that should have left figures left something else."""
+    """A command has left no figures, or in another form."""
 
 
 def printed_json(text: str) -> dict[str, Any]:
-    """The JSON document that output ends with; lines before it are a report for people."""
+    """Return the JSON document at the end of an output; lines before it are a report for people."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if line.startswith(("{", "[")):
@@ -33,7 +33,7 @@ def json_file(path: Path) -> dict[str, Any]:
 
 
 def junit(path: Path) -> dict[str, Any]:
-    """Counts of a pytest run, and what its tests recorded with ``record_property``."""
+    """Return the counts of a pytest run, and what its tests stored with ``record_property``."""
     try:
         root = ElementTree.parse(path).getroot()
     except (OSError, ElementTree.ParseError) as error:
@@ -56,7 +56,7 @@ def junit(path: Path) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Reports hold text only: numbers and objects were written as JSON."""
+    """Return a property's value. A report holds only text, so numbers and objects are JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:

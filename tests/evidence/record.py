@@ -1,4 +1,4 @@
-"""The record behind docs/evidence.md: what was run, of which commit, when, and what came out."""
+"""The record behind docs/evidence.md: the commit, time and outcome of each lane's last run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ class Entry:
     scale: str
     """``quick`` or ``full``."""
     command: str
-    """As a person types it at the root of a checkout."""
+    """The command as a person types it in the root of a checkout."""
     commit: str
-    """Short hash; with ``+`` behind it if the checkout had changes that are in no commit."""
+    """Short hash, followed by ``+`` if the checkout had uncommitted changes."""
     date: str
     """Day and minute of the start, UTC."""
     seconds: float
     load_average: float
-    """Load of the minute before the start: above the number of processors, times mean little."""
+    """Load average of the minute before the start. Times are comparable only below the number of
+    processors."""
     exit_code: int
     figures: dict[str, Any] = field(default_factory=dict)
     python: str = ""
@@ -42,7 +43,7 @@ class Entry:
 
 
 def load(path: Path = RECORD) -> dict[str, Entry]:
-    """Entries by lane; none if nothing was recorded yet.
+    """Return the entries by lane; none if nothing was recorded yet.
 
     Raises:
         ValueError: The file is not such a record.
@@ -57,7 +58,7 @@ def load(path: Path = RECORD) -> dict[str, Entry]:
 
 
 def save(entries: Iterable[Entry], path: Path = RECORD) -> None:
-    """Replace the file; order is that of the lanes' names, so that differences can be read."""
+    """Replace the file. Entries are in the order of the lanes, so that differences are readable."""
     rows = [asdict(each) for each in sorted(entries, key=lambda entry: entry.lane)]
     text = json.dumps({"version": VERSION, "entries": rows}, indent=1, sort_keys=True)
     path.write_text(text + "\n", encoding="utf-8")

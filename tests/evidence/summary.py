@@ -17,7 +17,7 @@ def summary(entries: Entries) -> str:
     """Return the table; a kind without a recorded run is marked."""
     rows = [
         ["Simulation", _simulation(entries)],
-        ["Bugs put in on purpose", _zoo()],
+        ["Seeded bugs (bug zoo)", _zoo()],
         ["Every interleaving of small clusters", _models(entries)],
         ["Real processes under faults", _of(entries, "chaos", _chaos)],
         ["Mutated calls", _of(entries, "campaign-calls", _campaign)],

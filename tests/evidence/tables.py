@@ -1,4 +1,7 @@
-"""The generated parts of docs/evidence.md, made from the record. Lanes without a run are marked."""
+"""The generated parts of docs/evidence.md, made from docs/evidence.json.
+
+Lanes without a run are marked.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _OUTCOMES = tuple(each.name for each in fields(Counts) if each.name != "acts")
 
 
 def runs(entries: Entries) -> str:
-    """Every lane: when, of which commit, how long, with which command, and whether it passed."""
+    """Every lane: date, commit, duration, command, and whether it passed."""
     rows = []
     for lane in LANES:
         entry = entries.get(lane.name)
@@ -44,7 +47,7 @@ def runs(entries: Entries) -> str:
 
 
 def _of(name: str, make: Callable[[Entry], str]) -> Callable[[Entries], str]:
-    """A part made from one lane, with where it comes from above it."""
+    """A part that is made from one lane, below the command and commit of its run."""
 
     def made(entries: Entries) -> str:
         entry = entries.get(name)
@@ -61,7 +64,7 @@ def not_run(name: str) -> str:
 
 
 def origin(entry: Entry) -> str:
-    """Which run the figures below are of."""
+    """Return the line that names the run of the figures below it."""
     failed = "" if entry.has_passed else f" **This run failed** (exit code {entry.exit_code})."
     return (
         f"`{entry.command}` ({entry.scale}), commit {entry.commit}, {entry.date} UTC, "
@@ -74,7 +77,7 @@ def _pairs(pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def shown(value: object) -> str:
-    """Numbers as people read them."""
+    """Format a number for people."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
@@ -89,7 +92,7 @@ def _simulated(entries: Entries) -> dict[str, Entry]:
 
 
 def simulated_totals(entries: Entries) -> tuple[int, int, int, int]:
-    """Profiles on record, and of all of them together: seeds, failed seeds, events."""
+    """Return the recorded profiles, and the sums of seeds, failed seeds and events."""
     found = _simulated(entries).values()
     return (
         len(found),
@@ -121,7 +124,7 @@ def simulation(entries: Entries) -> str:
         return not_run(f"{_SIMULATION}default")
     head = [
         "Profile", "Seeds", "Failed", "Events", "Events per CPU second", "Simulated s",
-        "Acts of harm", "Acknowledged writes", "Reads", "Longest healing ms", "Commit",
+        "Faults", "Acknowledged writes", "Reads", "Longest healing ms", "Commit",
     ]  # fmt: skip
     return table(head, [[shown(cell) for cell in row] for row in rows])
 
@@ -230,12 +233,12 @@ def relay(entries: Entries) -> str:
 
 
 def silent_death(entries: Entries) -> str:
-    """What a leader that falls silent costs, by situation."""
+    """The time until the next write after a leader has fallen silent, by situation."""
     return _rows(entries, "silent-death", _SILENT_COLUMNS)
 
 
 def _rows(entries: Entries, name: str, columns: Sequence[str]) -> str:
-    """The rows that a command printed, with where they come from."""
+    """The rows that a command printed, below the command and commit of its run."""
     entry = entries.get(name)
     if entry is None or "rows" not in entry.figures:
         return not_run(name)
@@ -245,7 +248,7 @@ def _rows(entries: Entries, name: str, columns: Sequence[str]) -> str:
 
 
 def counted_tests(entries: Entries) -> str:
-    """Lanes that are counts of tests."""
+    """The lanes whose figures are counts of tests."""
     rows = []
     for name in ("scenarios", "history-checker", "guarantees"):
         entry = entries.get(name)
@@ -297,9 +300,10 @@ _LOAD_COLUMNS = (
     "Stolen",
 )  # fmt: skip
 _LOAD_LEGEND = (
-    "Ratios are Quorate's figure by the peer's, taken round by round: above 1 is better for rates, "
-    "below 1 for p50. Rounds: how many count, and how many the machine's host disturbed; stolen: "
-    "the most that it took of the processors in one that counts."
+    "A ratio is Quorate's figure divided by the other system's in the same round. Above 1 is "
+    "better for rates, below 1 for p50. Rounds: those that count + those that the machine's host "
+    "disturbed. "
+    "Stolen: the largest share of processor time that the host took in a round that counts."
 )
 
 chaos = _of("chaos", _chaos)

@@ -1,4 +1,4 @@
-"""Every bar of the evidence proves itself once by made-up results that must miss it."""
+"""Every bar of the evidence has invented results that miss it, and the checks refuse them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.evidence.lanes import LANES
 
 
 def passes_below(bound: int, value: int, is_there: bool) -> bool:
-    """A judge for the test of the method itself."""
+    """A check on which the method itself is tested."""
     if not is_there:
         return False
     return value < bound and value >= 0
@@ -32,8 +32,8 @@ def test_results_beyond_a_bar_fail_and_those_at_it_pass(bars: Bars) -> None:
 
 
 @pytest.mark.parametrize("bars", ALL, ids=lambda each: each.lanes[0])
-def test_every_condition_of_a_judge_is_needed_by_a_case(bars: Bars) -> None:
-    """Method: each condition is taken out, each bound shifted by one; a case must notice."""
+def test_every_condition_of_a_check_is_needed_by_a_case(bars: Bars) -> None:
+    """Method: remove each condition, shift each bound by one; a case must come out wrong."""
     assert bars.unproven() == []
 
 
@@ -42,7 +42,7 @@ def test_every_condition_of_a_judge_is_needed_by_a_case(bars: Bars) -> None:
     [("", 0), ("absent", 1), ("below 0", 1), ("at the bound", 1), ("beyond", 0)],
 )
 def test_a_bar_without_a_case_is_named(left_out: str, unproven: int) -> None:
-    """Method: leave one case of a judge out after the other."""
+    """Method: leave out the cases of a check, one at a time."""
     kept = {"0": lambda: passes_below(5, 0, True), "4": lambda: passes_below(5, 4, True)}
     missed = {
         "absent": lambda: passes_below(5, 1, False),
@@ -56,7 +56,7 @@ def test_a_bar_without_a_case_is_named(left_out: str, unproven: int) -> None:
     assert len(bars.unproven()) == unproven, bars.unproven()
 
 
-def test_judges_are_as_before_afterwards() -> None:
+def test_checks_are_as_before_afterwards() -> None:
     code = passes_below.__code__
     changes = [change for change, _ in mutated(passes_below)]
     assert len(changes) == 5, changes

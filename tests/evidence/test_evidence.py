@@ -1,4 +1,4 @@
-"""Figures come from what commands leave, failures included; the page shows what was recorded."""
+"""Figures are read from what commands leave, also if they fail; the pages show the record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENTRY = Entry("calm", "quick", "python -m x", "abc", "2026-01-02 03:04", 5.0, 0.
 
 
 def lane_of(folder: Path, program: str, figures: Figures) -> Lane:
-    """Return a lane whose command is a module with this text."""
+    """Return a lane whose command runs a module with this source."""
     (folder / "program.py").write_text(program)
     arguments = ("program", "FILE")
     return Lane("made-up", "", arguments, arguments, figures)
@@ -75,7 +75,7 @@ def test_a_record_survives_and_others_are_refused(tmp_path: Path) -> None:
 def test_the_page_after_a_run_is_that_of_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Method: figures in another order than the record keeps them in."""
+    """Method: figures in another order than that of the record."""
     figures = {"tests": 1, "passed": 1, "recorded": {"b": 1, "a": 2}}
     entry = replace(ENTRY, lane="kill-nine", figures=figures)
     path, pages = tmp_path / "evidence.json", []

@@ -1,8 +1,8 @@
-"""The bug zoo's part of docs/evidence.md: the published hunt, and the run of the lane behind it.
+"""The bug zoo's part of docs/evidence/: the published hunt, and the lane's last run.
 
-There is one hunt, ``tests/simulation/zoo/found.json``: the lane publishes its finds there, and this
-page as well as the tables of docs/testing.md are made from that file. So neither can be renewed
-without the other. Finds published after the recorded run are counted.
+The lane publishes its finds in ``tests/simulation/zoo/found.json``. This part and the tables of
+docs/testing/bug-zoo.md are both made from that file, so they cannot differ. Finds that were
+published after the recorded run are counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LANE = "zoo"
 
 
 def zoo(entries: Mapping[str, Entry]) -> str:
-    """Figures of the published hunt, below the lane's last run."""
+    """The figures of the published hunt, below the line of the lane's last run."""
     entry = entries.get(LANE)
     return _part(entry, published()) if entry is not None else not_run(LANE)
 
@@ -33,11 +33,14 @@ def _part(entry: Entry, rows: Sequence[Row]) -> str:
         ("bugs", len(rows)),
         ("found by seeds", len(seeds)),
         ("shown by scenarios", sum(row.seed == 0 for row in rows)),
-        ("not found, or by what they are not known for, in that run", ", ".join(missed) or "none"),
+        (
+            "not found in that run, or found by another check than expected",
+            ", ".join(missed) or "none",
+        ),
         ("seeds until found, median", statistics.median(seeds) if seeds else 0),
         ("seeds until found, most", seeds[-1] if seeds else 0),
-        ("processor seconds, all hunts", round(sum(row.seconds for row in rows))),
-        ("bugs that came, went or were found elsewhere since that run", len(later)),
+        ("processor seconds of all hunts", round(sum(row.seconds for row in rows))),
+        ("bugs added, removed or found differently since that run", len(later)),
     ]
     caught = Counter(row.caught_by for row in rows)
     return "\n\n".join(
@@ -59,7 +62,7 @@ def published_since(entry: Entry, rows: Sequence[Row]) -> list[str]:
 
 
 def _missed(entry: Entry) -> list[str]:
-    """What a run that failed did not publish."""
+    """Return the finds of a failed run, which did not publish them."""
     return [
         row["name"]
         for row in entry.figures.get("rows", ())

@@ -3,8 +3,9 @@
 ``python -m tests.gate`` runs those of ``make test``, ``python -m tests.gate test-long`` those that
 take minutes (see ``lanes.py``), in three ways, each pytest in a process of its own:
 
-- Tests that only compute or talk to themselves run in five processes (the core, other units, the
-  bug zoo, the simulator, the others) at the lowest priority, so they take the time that is left.
+- Tests that only compute or talk to themselves run in six processes (the core, what is stored,
+  other units, the bug zoo, the simulator, the others) at the lowest priority, so they take the time
+  that is left.
 - Tests with real processes mostly wait. Their files run two at a time, from one queue. A fork
   server starts their nodes and commands, which would take half of all processor time to load.
 - Tests marked ``alone`` check latencies or deadlines. They run when the queue is empty, one after
@@ -54,9 +55,15 @@ LONGEST = (
 CORE = "tests/unit/core"
 ZOO = "tests/simulation/test_zoo.py"
 """Half of the processor time of ``test-long``: in one process with others it would end alone."""
+STORED = tuple(
+    f"tests/unit/{each}"
+    for each in ("log", "adoption", "audit", "history", "importer", "snapshot", "statemachine")
+)
+"""Half of the other units: together they would end alone."""
 COMPUTING = (
     ("core", (CORE,)),
-    ("unit", ("tests/unit", f"--ignore={CORE}")),
+    ("stored", STORED),
+    ("unit", ("tests/unit", *(f"--ignore={each}" for each in (CORE, *STORED)))),
     ("zoo", (ZOO,)),
     ("simulation", ("tests/simulation", f"--ignore={ZOO}")),
     ("others", ("tests", *(f"--ignore=tests/{each}" for each in ("unit", "simulation", *FOLDERS)))),

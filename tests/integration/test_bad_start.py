@@ -137,10 +137,10 @@ def test_a_reserved_directory_id(cluster: Processes, node: LocalNode, tmp_path: 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("harm", ["flipped", "emptied", "cut", "garbage"])
+@pytest.mark.parametrize("damage", ["flipped", "emptied", "cut", "garbage"])
 @pytest.mark.parametrize("name", ["meta.properties", "__cluster_metadata-0/partition.metadata"])
 def test_a_damaged_identity_is_damage_and_no_wrong_usage(
-    cluster: Processes, node: LocalNode, name: str, harm: str
+    cluster: Processes, node: LocalNode, name: str, damage: str
 ) -> None:
     path = node.data_dir / name
     whole = path.read_bytes()
@@ -150,7 +150,7 @@ def test_a_damaged_identity_is_damage_and_no_wrong_usage(
             "emptied": b"",
             "cut": whole[: len(whole) // 2],
             "garbage": bytes(range(256)),
-        }[harm]
+        }[damage]
     )
     assert_refused(refuse(cluster, node), Exit.DAMAGED, path.name, "operations/recover.md")
 

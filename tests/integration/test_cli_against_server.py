@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from quorate.demo.ports import free_ports
 from quorate.features import INITIAL_LEVELS, KAFKA_INITIAL_LEVELS
@@ -77,10 +78,11 @@ class Node:
         assert status == 0, err
         return json.loads(out)
 
-    def page(self, path: str) -> str:
-        with urllib.request.urlopen(
-            f"http://127.0.0.1:{self.metrics_port}{path}", timeout=10
-        ) as answer:
+    def page(self, path: str, accept: str = "*/*") -> str:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.metrics_port}{path}", headers={"Accept": accept}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
             return str(answer.read().decode())
 
     def stop(self) -> int:
@@ -123,6 +125,18 @@ def test_quorum_describe(node: Node) -> None:
     assert (row["node_id"], row["status"], row["lag"]) == (1, "Leader", 0)
 
 
+def test_health(node: Node) -> None:
+    """A node that runs and an address where none does."""
+    found = node.ask("health")
+    assert (found["is_healthy"], found["leader_id"], len(found["rows"])) == (True, 1, 1)
+    nowhere = f"127.0.0.1:{free_ports(1)[0]}"
+    status, out, err = node.run("health", "--bootstrap", f"127.0.0.1:{node.port},{nowhere}")
+    assert (status, err) == (3, "error: 1 of 2 nodes have a problem\n")
+    assert sum("connection refused" in line for line in out.splitlines()) == 1
+    status, out, err = node.run("health", "--bootstrap", nowhere)
+    assert (status, err) == (7, "error: no node answers\n")
+
+
 def test_what_is_missing_is_named(node: Node) -> None:
     """A node that answers "not yet" is not called unreachable, and one that is has its address."""
     status, _, err = node.run("--timeout", "1", "topic", "list", "--at-least", "1000000")
@@ -139,9 +153,42 @@ def test_features(node: Node) -> None:
     rows = {row["feature"]: row for row in node.ask("feature", "describe")["rows"]}
     initial = INITIAL_LEVELS if node.codec == "native" else KAFKA_INITIAL_LEVELS
     assert rows["metadata.version"]["finalized"] == initial["metadata.version"]
-    status, _, err = node.run("feature", "upgrade", "metadata.version=999")
-    assert status != 0
-    assert "metadata.version" in err
+    for verb in ("upgrade", "downgrade"):
+        level = {"upgrade": 999, "downgrade": 1}[verb]
+        for dry in ((), ("--dry-run",)):
+            status, _, err = node.run("feature", verb, f"metadata.version={level}", *dry)
+            assert status != 0
+            assert "metadata.version" in err
+    assert node.run("feature", "downgrade", "metadata.version=1", "--unsafe")[0] == 6
+
+
+def test_acls(node: Node) -> None:
+    """They are added, listed by what they concern, and removed; each step says what it did."""
+    add = ("acl", "add", "User:app", "--operation", "read", "--operation", "alter-configs")
+    made = node.ask(*add, "--topic", "or", "--prefixed", "--reason", "a first app")
+    assert (made["kind"], made["created"]) == ("AclsAdded", 2)
+    assert node.ask(*add, "--topic", "or", "--prefixed")["created"] == 0
+    node.ask("acl", "add", "User:*", "--deny", "--operation", "all", "--cluster", "--host", "::1")
+    rows = node.ask("acl", "list", "--topic", "orders", "--pattern", "match")["rows"]
+    assert {(row["operation"], row["resource"], row["pattern"]) for row in rows} == {
+        ("read", "or", "prefixed"),
+        ("alter-configs", "or", "prefixed"),
+    }
+    status, out, err = node.run("acl", "list", "--permission", "deny")
+    assert status == 0
+    assert "kafka-cluster" in out
+    assert err == "warning: node 1 does not enforce ACLs\n"
+    gone = node.ask("acl", "remove", "--principal", "User:app", "--yes")["rows"]
+    assert {row["operation"] for row in gone} == {"read", "alter-configs"}
+    node.ask("acl", "remove", "--yes")
+    assert node.ask("acl", "list")["rows"] == []
+
+
+def test_an_acl_without_a_resource_is_a_usage_error(node: Node) -> None:
+    for arguments in (("--operation", "read"), ("--topic", "t"), ("--topic", "t", "--cluster")):
+        status, _, err = node.run("acl", "add", "User:app", *arguments)
+        assert status == 2
+        assert err.startswith("error: ")
 
 
 def test_a_topic_is_created_changed_and_deleted(node: Node, broker: None) -> None:
@@ -155,6 +202,8 @@ def test_a_topic_is_created_changed_and_deleted(node: Node, broker: None) -> Non
     assert created["partitions"] == 2
     (listed,) = node.ask("topic", "list")["rows"]
     assert (listed["name"], listed["topic_id"]) == ("t", created["topic_id"])
+    status, _, err = node.run("topic", "describe", "tt")
+    assert (status, err) == (4, "error: no such topic: tt (did you mean t?)\n")
     node.ask("topic", "add-partitions", "t", "--total", "3")
     rows = node.ask("topic", "describe", "t")["rows"]
     assert [(row["partition"], row["leader"]) for row in rows] == [(0, 5), (1, 5), (2, 5)]
@@ -163,7 +212,21 @@ def test_a_topic_is_created_changed_and_deleted(node: Node, broker: None) -> Non
     assert node.ask("config", "get", "topic", "t")["rows"][0]["value"] == "8"
     node.ask("config", "delete", "topic", "t", "retention.ms")
     assert node.ask("config", "get", "topic", "t")["rows"] == []
-    assert node.run("topic", "create", "t", "--assignment", "5")[0] == 5
+    key = "cleanup.policy"
+    node.ask("config", "set", "topic", "t", f"{key}=compact")
+    node.ask("config", "append", "topic", "t", f"{key}=delete")
+    assert node.ask("config", "get", "topic", "t")["rows"][0]["value"] == "compact,delete"
+    node.ask("config", "subtract", "topic", "t", f"{key}=compact")
+    assert node.ask("config", "get", "topic", "t")["rows"][0]["value"] == "delete"
+    rows = node.ask("topic", "elect-leaders", "t", "--partition", "1")["rows"]
+    assert rows == [{"partition": 1, "leader": 5, "result": "OK"}]
+    assert node.run("topic", "elect-leaders", "t", "--unclean")[0] == 6
+    for dry in ((), ("--dry-run",)):
+        assert node.run("topic", "elect-leaders", "none", *dry)[0] == 4
+        assert node.run("topic", "delete", "none", "--yes", *dry)[0] == 4
+        assert node.run("topic", "create", "t", "--assignment", "5", *dry)[0] == 5
+        assert node.run("config", "set", "topic", "none", "retention.ms=1", *dry)[0] == 4
+        assert node.run("broker", "unregister", "77", "--yes", *dry)[0] == 4
     assert node.run("topic", "delete", "t")[0] == 6
     node.ask("topic", "delete", "t", "--yes")
     status, _, err = node.run("topic", "describe", "t")
@@ -179,7 +242,10 @@ def test_brokers(node: Node, broker: None) -> None:
     node.ask("broker", "register", "6", "--listener", "PLAINTEXT://b6:9092")
     assert node.run("broker", "fence-status", "6")[0] == 3
     node.ask("broker", "unregister", "6", "--yes")
-    assert node.run("broker", "describe", "6")[0] == 4
+    status, _, err = node.run("broker", "describe", "6")
+    assert (status, err) == (4, "error: broker 6 is not registered (registered: 5)\n")
+    status, _, err = node.run("quorum", "may-stop", "7")
+    assert (status, err) == (4, "error: node 7 is neither a voter nor an observer (known: 1)\n")
 
 
 def test_probes_and_metrics(node: Node) -> None:
@@ -190,7 +256,12 @@ def test_probes_and_metrics(node: Node) -> None:
     assert 'quorate_raft_state{state="leader"} 1.0' in page
     assert "\nquorate_event_loop_busy_ratio " in page
     named = {line.split(" ")[2] for line in page.splitlines() if line.startswith("# TYPE quorate_")}
-    assert {name for name in named if not name.endswith("_created")} <= set(CATALOG)
+    assert named <= set(CATALOG)
+    assert "_created" not in page
+    open_page = node.page("/metrics", accept="application/openmetrics-text;version=1.0.0")
+    assert open_page.endswith("# EOF\n")
+    families = list(text_string_to_metric_families(open_page))
+    assert {each.name for each in families} >= {"quorate_raft_state", "quorate_quarantines"}
 
 
 @pytest.mark.parametrize("seconds", ["0.001", "0.01"])

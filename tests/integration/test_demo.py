@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 
 SMALL = ("--brokers", "5", "--topics", "20", "--partitions", "4")
 WHOLE_SECONDS_MAX = 5 * COMMAND_SECONDS_MAX
-STEPS = 11
+STEPS = 12
 CHUNKS_MIN = 20
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 SETTINGS: dict[str, object] = {
     "node.filesystem": disk.NAME,
-    # Handing over lasts until the others wake up, however slow the machine is.
+    # A transfer lasts until the others wake up, however slow the machine is.
     "limits.shutdown_ms_max": 60_000,
 }
 
@@ -29,7 +29,7 @@ def ask_to_stop(cluster: Processes, node: LocalNode) -> None:
     cluster.until("a node that drains", lambda: "is shutting down" in cluster.readiness(node))
 
 
-def test_a_disk_that_fails_while_the_leader_hands_over(tmp_path: Path) -> None:
+def test_a_disk_that_fails_during_a_transfer(tmp_path: Path) -> None:
     """Whatever it stores next, a watermark or a vote, ends it with the code of a failed disk."""
     with running(tmp_path, settings=SETTINGS) as cluster:
         write_configs(cluster, ["1"])

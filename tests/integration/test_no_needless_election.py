@@ -213,6 +213,7 @@ def test_certificates_that_are_renewed(tmp_path: Path, monkeypatch: pytest.Monke
         for part in ("key", "certificate"):
             fresh = files / "fresh"
             fresh.write_bytes(getattr(source, part).read_bytes())
+            fresh.chmod(0o600)
             fresh.rename(getattr(live, part))
 
     def shown(nodes: Trio) -> list[str]:
@@ -221,6 +222,7 @@ def test_certificates_that_are_renewed(tmp_path: Path, monkeypatch: pytest.Monke
 
     put(old)
     settings: dict[str, object] = {
+        "security.mode": "tls",
         "tls.cert_file": str(live.certificate),
         "tls.key_file": str(live.key),
         "tls.ca_file": str(authorities),

@@ -42,7 +42,7 @@ class RollingRestart(Campaign):
             self.violations.append(f"node {node.id} ended with {status} when asked to stop")
         if leads:
             text = node.log_path.read_text()
-            self.transferred += text.count('outcome="gave way to a newer epoch"') > 0
+            self.transferred += text.count('outcome="superseded by a later epoch"') > 0
         await self._progress(f"with node {node.id} down")
         cluster.start(node)
         await asyncio.to_thread(cluster.wait_ready, [node])

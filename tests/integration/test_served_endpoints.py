@@ -142,4 +142,5 @@ def test_a_node_without_a_quorum_is_alive_and_not_ready(cluster: Processes) -> N
     refusal_texts = ("resigned", "no leader", "has not committed", "has not answered")
     assert any(words in reasons["leader_known"] for words in refusal_texts), reasons
     cluster.start_all()
-    assert page(alone, "/readyz")[0] == 200
+    # Ready once is enough: on a busy machine it may be a record behind a moment later.
+    cluster.until("ready", lambda: page(alone, "/readyz")[0] == 200 or None)

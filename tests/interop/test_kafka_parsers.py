@@ -23,6 +23,7 @@ from quorum.control import (
 from quorum.control_records import KRaftVersion, LeaderChange, Voters
 from quorum.types import Endpoint, ReplicaKey, SnapshotId, Voter
 from snapshot import CheckpointHead, CheckpointReader, checkpoint_batches
+from tests.support.compressed_batch import compressed
 from tests.support.kafka_directory import whole_sample
 
 with warnings.catch_warnings():
@@ -70,7 +71,7 @@ def by_us(data: bytes) -> Found:
     return batches, found
 
 
-def written_log(codec: int) -> bytes:
+def written_log(pack: Callable[[bytes], bytes] = bytes) -> bytes:
     """A segment as a leader writes it: control batches, data with and without headers."""
     out = io.BytesIO()
     out.write(
@@ -85,35 +86,39 @@ def written_log(codec: int) -> bytes:
     for size in (1, 60, 63, 64, 5000, 70_000):
         values = [bytes([n + 1]) * size for n in range(3)]
         out.write(
-            encode_batch(
-                values,
-                base_offset=offset,
-                epoch=1,
-                timestamp=1_700_000_000_000 + size,
-                codec=codec,
-                producer_id=4711,
-                producer_epoch=3,
-                base_sequence=offset,
-                headers=(("principal", b"User:ann"), ("reason", None), ("empty", b"")),
+            pack(
+                encode_batch(
+                    values,
+                    base_offset=offset,
+                    epoch=1,
+                    timestamp=1_700_000_000_000 + size,
+                    producer_id=4711,
+                    producer_epoch=3,
+                    base_sequence=offset,
+                    headers=(("principal", b"User:ann"), ("reason", None), ("empty", b"")),
+                )
             )
         )
         offset += 3
     out.write(
-        encode_batch(
-            [b"%d" % n for n in range(300)],
-            base_offset=offset,
-            epoch=2,
-            timestamp=1_700_000_100_000,
-            codec=codec,
+        pack(
+            encode_batch(
+                [b"%d" % n for n in range(300)],
+                base_offset=offset,
+                epoch=2,
+                timestamp=1_700_000_100_000,
+            )
         )
     )
     return out.getvalue()
 
 
 @pytest.mark.parametrize("parse", [by_kafka_python, by_aiokafka])
-@pytest.mark.parametrize("codec", [0, 4], ids=["none", "zstd"])
-def test_foreign_parsers_read_our_log(parse: Callable[[bytes], Found], codec: int) -> None:
-    data = written_log(codec)
+@pytest.mark.parametrize("pack", [bytes, compressed], ids=["none", "zstd"])
+def test_foreign_parsers_read_our_log(
+    parse: Callable[[bytes], Found], pack: Callable[[bytes], bytes]
+) -> None:
+    data = written_log(pack)
     assert len(by_us(data)[1]) == 3 + 18 + 300
     assert parse(data) == by_us(data)
 
@@ -137,7 +142,7 @@ def test_foreign_parsers_read_our_checkpoint(parse: Callable[[bytes], Found]) ->
 @pytest.mark.parametrize("parse", [by_kafka_python, by_aiokafka])
 def test_foreign_parsers_notice_a_flipped_bit(parse: Callable[[bytes], Found]) -> None:
     """Goal: the comparison above can fail."""
-    data = bytearray(written_log(0))
+    data = bytearray(written_log())
     data[60 + 150] ^= 1
     assert not all(valid for _, valid, _ in parse(bytes(data))[0])
 

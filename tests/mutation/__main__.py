@@ -1,8 +1,7 @@
 """Mutation tests of the consensus core: ``python -m tests.mutation [MODULE ...]``.
 
-Each mutant drops or turns one rule of ``quorum/core``. Tests that notice none of it prove nothing
-about that rule. A survivor needs a test, or a line in ``survivors.toml`` that says why none can
-notice it.
+Each mutant drops or reverses one rule. If no test fails, no test checks that rule. A survivor needs
+a test, or an entry in ``survivors.toml`` that says why no test can notice it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _RECORDINGS = ROOT / ".mutation" / "recordings"
 
 
 def _copy(to: Path) -> None:
-    """Lay the checkout down as it is, with what is not committed yet and without the rest."""
+    """Copy the checkout with its uncommitted changes, without ignored files."""
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True).stdout
     for name in names.decode().split("\0"):
@@ -40,10 +39,10 @@ def _copy(to: Path) -> None:
 
 
 def run(order: dict[str, object], rows: Path | None = None) -> dict[str, Any]:
-    """Run what an order (``campaign.Order``) names; return its rows and figures.
+    """Run the mutants of a ``campaign.Order``; return their rows and figures.
 
-    In a copy, so that the checkout may change meanwhile. ``rows`` gets them as they come, so a run
-    that is stopped has not run for nothing.
+    Runs in a copy, so that the checkout may change meanwhile. ``rows`` gets each row at once, so a
+    stopped run keeps its results.
     """
     with tempfile.TemporaryDirectory(prefix="quorate-mutation-") as folder:
         copy = Path(folder)
@@ -79,28 +78,40 @@ def _survivors(rows: Path) -> list[tuple[str, str]]:
 
 @click.command(help=__doc__)
 @click.argument("modules", nargs=-1)
-@click.option("--share", default="1/1", show_default=True, help="K/N: every N-th mutant only.")
-@click.option("--sample", type=click.IntRange(min=1), help="So many of them, drawn at random.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the sample.")
+@click.option(
+    "--share",
+    default="1/1",
+    show_default=True,
+    help="K/N: only the K-th of N shares of the mutants.",
+)
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="Run this many mutants, drawn at random."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random sample.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--first-stage", is_flag=True, help="Neither explorer nor simulator.")
+@click.option("--first-stage", is_flag=True, help="Run neither explorer nor simulator.")
 @click.option(
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
     default=math.inf,
     metavar="SECONDS",
-    help="Processor time of the first stage, by mutant. What it does not kill in it survives.",
+    help="Processor seconds of the first stage per mutant; a mutant not killed by then survives.",
 )
 @click.option(
-    "--tests", multiple=True, metavar="PATH", help="In place of all tests of the first stage."
+    "--tests",
+    multiple=True,
+    metavar="PATH",
+    help="Tests to run instead of those of the first stage.",
 )
 @click.option("-o", "output", type=click.Choice(("text", "json")), default="text")
 @click.option(
     "--again",
     type=click.Path(exists=True, path_type=Path),
-    help="Only the survivors in these rows.",
+    help="Run only the survivors among these rows.",
 )
-@click.option("--rows", type=click.Path(path_type=Path), help="Write every mutant's row here.")
+@click.option(
+    "--rows", type=click.Path(path_type=Path), help="Write the row of every mutant to this file."
+)
 def main(
     modules: tuple[str, ...],
     share: str,
@@ -114,7 +125,7 @@ def main(
     again: Path | None,
     rows: Path | None,
 ) -> None:
-    """Run mutants and print what survived. Ends with 1 if too many did, or one without a reason."""
+    """Run mutants and print the survivors. Exits 1 if too many, or one without a reason."""
     part, parts = _share(share)
     came_to = run(
         {

@@ -50,9 +50,9 @@ from tests.mutation.simulated import Seed, seeds
 
 _REPORT_EVERY = 25
 _OWN_TESTS_FIRST = 4
-"""How many times as long as others tests of a mutant's own package may take to be run as early."""
+"""Tests of the mutant's own package count as this many times faster when tests are ordered."""
 _LOAD_NOT_CODE = "FailedHealthCheck"
-"""What Hypothesis raises when the machine is slow: no test has failed."""
+"""Raised by Hypothesis on a slow machine: not a failure of the test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +60,35 @@ class Order:
     """Which mutants to run."""
 
     modules: tuple[str, ...]
-    """In this order; none for all."""
+    """Modules, in this order; empty for all."""
     part: int
     parts: int
     sample: int
-    """How many, drawn with ``seed``; 0 for all."""
+    """Size of the random sample, drawn with ``seed``; 0 for all."""
     seed: int
     jobs: int
-    """Processes at a time."""
+    """Number of parallel processes."""
     only: frozenset[tuple[str, str]] = frozenset()
     """Functions and changes; empty for all."""
     first_stage: bool = False
-    """Whether to run neither explorer nor simulator."""
+    """Whether to skip the explorer and the simulator."""
     budget: float = math.inf
-    """Processor seconds of the first stage, by mutant."""
+    """Processor seconds of the first stage per mutant."""
     tests: tuple[str, ...] = TESTS
     """Files and folders of the first stage."""
 
 
 @dataclass(slots=True)
 class Known:
-    """What the run without a mutant showed."""
+    """Results of the run without a mutant."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    """Processor time by test."""
+    """Processor seconds of each test."""
     by_line: dict[Path, dict[int, set[str]]] = field(default_factory=dict)
-    """Tests that reach a line."""
+    """Tests that execute each line."""
 
     def add(self, name: str, recorded: Recorded) -> None:
-        """Take over what is known of one test."""
+        """Add the recording of one test."""
         self.seconds[name] = recorded.cpu_seconds
         for file, lines in recorded.lines.items():
             by_line = self.by_line.setdefault(Path(file).resolve(), {})
@@ -97,7 +97,7 @@ class Known:
 
 
 class Campaign:
-    """The plugin of pytest that runs mutants in place of tests. Single use."""
+    """A pytest plugin that runs mutants instead of tests. Single use."""
 
     def __init__(
         self, order: Order, file: Path | None = None, recordings: Path = Path("recordings")
@@ -113,14 +113,14 @@ class Campaign:
         """Tests that fail without any mutant."""
         self.rows: list[dict[str, object]] = []
         self.made = 0
-        """Mutants that there are, of which ``rows`` are some."""
+        """Number of all mutants; ``rows`` has those that were run."""
         self.seconds = 0.0
         self.cpu_seconds = 0.0
-        """Of this process and of all mutants, since the first."""
+        """Processor seconds of this process and of all mutants since the first."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run the mutants; see the module."""
+        """Run the mutants, as the module describes."""
         self._items = {item.nodeid: item for item in session.items}
         if not self._order.first_stage:
             self._items |= seeds()
@@ -158,7 +158,7 @@ class Campaign:
         return True
 
     def _is_valid(self, mutants: list[Mutant], functions: Functions) -> bool:
-        """Whether tests pass in a mutant's process with unchanged code, now as at the beginning."""
+        """Return whether tests pass in a mutant's process with unchanged code."""
         for mutant in islice(filter(self._tests, mutants), 1):
             names = self._tests(mutant)[:CONTROL_TESTS]
             if self._kills_unchanged(mutant, names, functions):
@@ -175,7 +175,7 @@ class Campaign:
         )
 
     def write(self) -> None:
-        """Write what is known so far; a campaign that is stopped has not run for nothing."""
+        """Write the results so far, so that a stopped campaign keeps them."""
         if self._file is not None:
             found = {
                 "rows": self.rows,
@@ -186,7 +186,7 @@ class Campaign:
             self._file.write_text(json.dumps(found), encoding="utf-8")
 
     def _learn(self) -> None:
-        """Run every test once, with the lines that it reaches; not those that are recorded."""
+        """Run every test that is not recorded yet once, and record the lines that it executes."""
         recordings = Recordings(Path.cwd(), self._recordings)
         known = {
             name: recordings.find(name, getattr(item, "path", None))
@@ -245,10 +245,10 @@ class Campaign:
         return found
 
     def _tests(self, mutant: Mutant) -> list[str]:
-        """Those that reach it: killers of this function's other mutants first, then quick ones.
+        """Return the tests that execute the mutant's lines, in the order in which they run.
 
-        Tests of its own package come before others that take a fourth of their time. All tests come
-        before the simulator, whatever they take.
+        First those that killed other mutants of the function, then by time. Tests of the mutant's
+        own package count as four times faster. All tests come before the simulator.
         """
         by_line = self._known.by_line.get(mutant.path, {})
         names = set().union(*(by_line.get(line, ()) for line in mutant.lines)) - {""}
@@ -265,7 +265,7 @@ class Campaign:
         self.rows.append({"module": mutant.module, "function": mutant.function, **row})
 
     def _close(self, child: Child) -> bool:
-        """Keep what became of a mutant; whether it must be tried once more instead."""
+        """Store a mutant's result; return True if it must be tried once more instead."""
         os.close(child.reader)
         _, wait_status, used = os.wait4(child.pid, 0)
         cpu_seconds = used.ru_utime + used.ru_stime
@@ -284,7 +284,7 @@ class Campaign:
         return False
 
     def _limit(self, test: str) -> float:
-        """Processor seconds that a test may take."""
+        """Return the processor seconds that a test may take."""
         if isinstance(self._items[test], Seed):
             return SIMULATED_CPU_SECONDS
         return TEST_CPU_SECONDS + TEST_FACTOR * self._known.seconds[test]
@@ -302,7 +302,7 @@ class Campaign:
         return Child(pid, reader, mutant, names, wall, is_again)
 
     def _kills_unchanged(self, mutant: Mutant, names: list[str], functions: Functions) -> bool:
-        """Whether unchanged code does not survive: then no kill proves anything."""
+        """Return whether unchanged code fails as well: then no kill proves anything."""
         unchanged, kills = replace(mutant, mutated=mutant.node), deepcopy(self._kills)
         child = self._fork(unchanged, names, functions, is_again=True)
         while not ended([child]):
@@ -314,7 +314,7 @@ class Campaign:
     def _be_the_mutant(
         self, mutant: Mutant, names: Iterable[str], functions: Functions, writer: int
     ) -> None:
-        """Run the tests and never return; report each test's name before, its result after."""
+        """Run the tests and never return; report each name before the test, its result after."""
         try:
             gc.disable()
             silence = os.open(os.devnull, os.O_WRONLY)
@@ -351,7 +351,7 @@ def _is_simulated(name: str) -> bool:
 
 
 def _fails(item: pytest.Item | Seed) -> bool:
-    """Run one test with all its fixtures, or a seed; whether any phase failed."""
+    """Run one test with all its fixtures, or a seed; return whether any phase failed."""
     if isinstance(item, Seed):
         return item.fails()
     for report in runtestprotocol(item, log=False, nextitem=None):
@@ -361,7 +361,7 @@ def _fails(item: pytest.Item | Seed) -> bool:
 
 
 def _used_cpu_seconds() -> float:
-    """Of this process and of its children that are over."""
+    """Return the processor seconds of this process and its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -372,7 +372,7 @@ def _address_space() -> int:
 
 
 def main() -> None:
-    """Run ``FILE RECORDINGS ORDER``: the mutants of the order (JSON), their rows into ``FILE``."""
+    """Run ``FILE RECORDINGS ORDER``: run the mutants of a JSON order, write their rows."""
     file, recordings, given = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     only = frozenset((function, change) for function, change in given.pop("only", ()))
     order = Order(

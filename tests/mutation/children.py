@@ -16,24 +16,24 @@ from tests.mutation.mutants import Mutant
 
 @dataclass(slots=True, eq=False)
 class Child:
-    """A process that is a mutant."""
+    """A process that runs one mutant."""
 
     pid: int
     reader: int
     mutant: Mutant
     names: list[str]
-    """Tests, then seeds, in the order in which it runs them."""
+    """Tests, then seeds, in the order of their runs."""
     wall_seconds: float
-    """By the clock, for one test."""
+    """Wall-clock limit of one test."""
     is_again: bool
     output: bytes = b""
     last_contact_at: float = field(default_factory=time.perf_counter)
     cpu_seconds: float = 0.0
-    """Processor time that it had used at the last check."""
+    """Processor seconds used at the last check."""
     has_timed_out: bool = False
 
     def has_worked(self) -> bool:
-        """Whether it used processor time since the last look; then it may have as long again."""
+        """Return whether it used processor time since the last check; its limit then restarts."""
         times = psutil.Process(self.pid).cpu_times()
         used = times.user + times.system
         has_worked = used > self.cpu_seconds
@@ -44,7 +44,7 @@ class Child:
 
 
 def ended(running: Sequence[Child]) -> list[Child]:
-    """Wait for news of a child or a second; return those that are over."""
+    """Wait up to a second for reports; return the children that have ended."""
     ready, _, _ = select.select([each.reader for each in running], [], [], 1.0)
     now, over = time.perf_counter(), []
     for child in running:

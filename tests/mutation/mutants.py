@@ -16,7 +16,7 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvide
 from tests.mutation.operators import Operators
 
 _UNCHANGED_CALLS = ("len", "isinstance")
-"""What they are called with decides by its type alone; a changed argument is an error at once."""
+"""Calls that depend on the argument's type only: a mutated argument raises at once."""
 _LEFT_OUT = (libcst.Annotation, libcst.Parameters, libcst.Decorator)
 _BODIES = (libcst.IndentedBlock, libcst.SimpleStatementSuite)
 
@@ -29,17 +29,17 @@ class Mutant:
     function: str
     """``module.function`` or ``module.Class.method``."""
     lines: range
-    """Of the statement's own lines: all of a simple one, the head of a compound one."""
+    """Lines of the changed statement: all of a simple one, the head of a compound one."""
     node: libcst.CSTNode
     mutated: libcst.CSTNode
 
     @property
     def module(self) -> str:
-        """The name of the file, without its ending."""
+        """Return the name of the file without its suffix."""
         return self.path.stem
 
     def source(self) -> str:
-        """The whole module with the change."""
+        """Return the whole module with the change."""
         module, pieces, owners = _pieces(self.path)
         number = owners[self.node]
         statement = module.body[number].deep_replace(self.node, self.mutated)
@@ -47,7 +47,7 @@ class Mutant:
         return "".join((*pieces[:number], module.code_for_node(statement), *pieces[number + 1 :]))
 
     def change(self) -> str:
-        """The lines that differ, ``- before`` and ``+ after``, without their indentation."""
+        """Return the changed lines, ``- before`` and ``+ after``, without indentation."""
         before, after = self.path.read_text(encoding="utf-8"), self.source()
         return "\n".join(
             f"{line[0]} {line[1:].strip()}"
@@ -84,7 +84,7 @@ def _parsed(path: Path) -> MetadataWrapper:
 def _pieces(path: Path) -> tuple[libcst.Module, list[str], dict[libcst.CSTNode, int]]:
     """Return a module, its text by top-level statement, and which of them holds a node.
 
-    To build one statement anew takes a tenth of the time that the whole module takes.
+    Rebuilding one statement takes a tenth of the time of the whole module.
     """
     module = _parsed(path).module
     pieces = [module.code_for_node(each) for each in module.body]
@@ -127,7 +127,7 @@ def _is_unchanged_call(node: libcst.CSTNode) -> bool:
 
 
 def _lines(node: libcst.CSTNode, parents: object, positions: object) -> range:
-    """Of the statement around a node."""
+    """Return the lines of the statement that contains a node."""
     at: libcst.CSTNode = node
     while not isinstance(at, libcst.BaseStatement):
         at = parents[at]  # type: ignore[index]
@@ -159,5 +159,5 @@ def _pairs(before: CodeType, after: CodeType) -> Iterator[tuple[tuple[str, int],
 
 
 def counted(mutants: list[Mutant]) -> Counter[str]:
-    """Return how many each module has."""
+    """Return the number of mutants of each module."""
     return Counter(each.module for each in mutants)

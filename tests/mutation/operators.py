@@ -1,9 +1,9 @@
-"""Which mutants are made: one rule of the core is dropped, turned round or moved by one.
+"""The mutation operators: each drops or reverses one rule, or shifts a bound by one.
 
-The library's own operators that mutate texts and arguments are left out: what they make is mostly
-a TypeError at once, and a thousand of these hide the ten that matter. Its operators on numbers,
-comparisons, ``not``, ``and``/``or``, ``break`` and ``case`` are kept. It has none that drops a
-condition, a statement or half of a conjunction; these are here.
+The library's operators on texts and arguments are not used: most of their mutants raise a TypeError
+at once, and would hide the few that matter. Its operators on numbers, comparisons, ``not``,
+``and``/``or``, ``break`` and ``case`` are used. This module adds operators that drop a condition, a
+statement or one half of a conjunction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _in_parentheses(node: libcst.BaseExpression) -> libcst.BaseExpression:
 
 
 def force_condition(node: libcst.If) -> Iterable[libcst.If]:
-    """Take an ``if`` never, and always; its condition is evaluated all the same."""
+    """Make an ``if`` always false, and always true; its condition is still evaluated."""
     for operator, value in ((libcst.And(), "False"), (libcst.Or(), "True")):
         forced = libcst.BooleanOperation(
             left=_in_parentheses(node.test), operator=operator, right=libcst.Name(value)
@@ -45,19 +45,19 @@ def force_condition(node: libcst.If) -> Iterable[libcst.If]:
 
 
 def drop_operand(node: libcst.BooleanOperation) -> Iterable[libcst.BaseExpression]:
-    """Leave one side of ``and`` and ``or`` out."""
+    """Drop one side of ``and`` and ``or``."""
     yield _in_parentheses(node.left)
     yield _in_parentheses(node.right)
 
 
 def drop_call(node: libcst.Expr) -> Iterable[libcst.Pass]:
-    """Leave out a call whose result is not used."""
+    """Drop a call whose result is not used."""
     if isinstance(node.value, libcst.Call):
         yield libcst.Pass()
 
 
 def drop_store(node: libcst.Assign | libcst.AugAssign) -> Iterable[libcst.Pass]:
-    """Leave an assignment to an attribute or an item out. A local name's is never left out."""
+    """Drop an assignment to an attribute or an item, never one to a local name."""
     if isinstance(node, libcst.AugAssign):
         targets = [node.target]
     else:

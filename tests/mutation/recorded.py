@@ -1,7 +1,7 @@
-"""Which lines of the core each test reaches: recorded once, and kept for the next run.
+"""The lines that each test executes: recorded once, and kept for the next run.
 
-To record takes longer than to run a hundred mutants. What is kept of a test is valid while neither
-its own file nor any that it imports, directly or not, has changed.
+Recording takes longer than running a hundred mutants. The recording of a test is valid while its
+file and all files that it imports, directly or not, are unchanged.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _RUNNERS = (Path("simulation/scenario/runner.py"), Path("simulation/lanes.py"))
-"""What runs a scenario, and a seed."""
+"""The files that run a scenario, and a seed."""
 Lines = dict[str, frozenset[int]]
-"""Of the core, by file relative to the root of the checkout."""
+"""Lines, by file relative to the root of the checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,17 @@ class Recorded:
     """One test without a mutant."""
 
     digest: str
-    """Of its file and of all that it may import."""
+    """Digest of its file and of all files that it may import."""
     cpu_seconds: float
     lines: Lines
-    """Those that it reaches."""
+    """Lines that it executes."""
 
 
 class Recordings:
-    """What is known of each test of a checkout."""
+    """The recordings of a checkout's tests."""
 
     def __init__(self, root: Path, file: Path) -> None:
-        """Read ``file``, if there is one that can be read."""
+        """Read ``file``; start empty if it is missing or unreadable."""
         self._file = file
         self._root = root
         self._imports: dict[Path, list[Path]] = {}
@@ -45,24 +45,24 @@ class Recordings:
             self._kept = {}
 
     def find(self, name: str, path: Path | None) -> Recorded | None:
-        """Return what was recorded of a test in ``path``, unless anything has changed since."""
+        """Return the recording of a test in ``path``; None if a file has changed since."""
         found = self._kept.get(name)
         return found if found is not None and found.digest == self._digest(path) else None
 
     def keep(self, name: str, path: Path | None, cpu_seconds: float, lines: Lines) -> Recorded:
-        """Keep what a test in ``path`` has just done."""
+        """Store the recording of a test in ``path``."""
         self._kept[name] = found = Recorded(self._digest(path), cpu_seconds, lines)
         return found
 
     def save(self) -> None:
-        """Write all of it for the next run."""
+        """Write all recordings for the next run."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".partial")
         partial.write_bytes(pickle.dumps(self._kept))
         partial.replace(self._file)
 
     def _digest(self, path: Path | None) -> str:
-        """Of a file and of all that it imports; what is no Python file needs the runners."""
+        """Return the digest of a file and its imports; of a scenario or seed, of its runners."""
         if path not in self._digests:
             files = set[Path]() if path is None else {path}
             is_python = path is not None and path.suffix == ".py"
@@ -87,7 +87,7 @@ class Recordings:
         return reached
 
     def _imported(self, path: Path) -> Iterator[Path]:
-        """Yield the files below the root that a file's imports name."""
+        """Yield the files below the root that a file imports."""
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]

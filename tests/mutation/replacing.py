@@ -1,4 +1,4 @@
-"""Replaces the code of a process that has imported all modules by that of a mutant.
+"""Replaces the code of functions by a mutant's, in a process that has imported all modules.
 
 Functions keep their identity, so it does not matter who has imported or wrapped them.
 """
@@ -19,7 +19,7 @@ class Functions:
     """All functions of a folder that this process has imported, and their caches."""
 
     def __init__(self, folder: Path) -> None:
-        """Look for them; those that are imported later are not known."""
+        """Find the functions; those imported later are missing."""
         self._by_key: dict[Key, list[FunctionType]] = {}
         self._caches = []
         for each in gc.get_objects():
@@ -33,7 +33,7 @@ class Functions:
                     self._caches.append(each)
 
     def replace(self, path: Path, codes: Mapping[tuple[str, int], CodeType]) -> int:
-        """Give the functions of this file their new code; return how many there were."""
+        """Replace the code of this file's functions; return how many were replaced."""
         replaced = 0
         for (name, line), code in codes.items():
             for function in self._by_key.get((str(path), name, line), ()):

@@ -1,4 +1,4 @@
-"""What a share of the mutants came to, and whether that is enough."""
+"""Results of a share of the mutants, and whether enough were killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.mutation.settings import KILLED
 from tests.mutation.survivors import Survivor
 
 KILLED_MIN = 0.95
-"""The share of mutants that tests must on_local_event."""
+"""The share of mutants that tests must notice."""
 _Z = 1.96
 """Standard deviations that 95 % of a normal distribution are within."""
 
@@ -45,7 +45,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The figures of one share."""
+    """The figures of one share of the mutants."""
 
     mutants: int
     killed: int
@@ -55,20 +55,20 @@ class Report:
     modules: dict[str, tuple[int, int]]
     """Mutants and killed ones by module."""
     stages: dict[str, int]
-    """Killed mutants by what killed them: the tests, or the simulator after them."""
+    """Killed mutants by stage: tests, or the simulator after them."""
 
     @property
     def killed_share(self) -> float:
-        """The part of the mutants that tests noticed; of none, nothing is known."""
+        """Return the share of killed mutants; 0 mutants prove nothing."""
         return self.killed / self.mutants if self.mutants else 0.0
 
     @property
     def has_passed(self) -> bool:
-        """Enough were killed, and every other has its reason."""
+        """Return whether enough were killed and every survivor has a reason."""
         return self.killed_share >= KILLED_MIN and not self.without_a_reason
 
     def by_module(self) -> list[Share]:
-        """Return the figures of each module, by name."""
+        """Return the figures of each module by name."""
         return [Share(name, *self.modules[name]) for name in sorted(self.modules)]
 
     def whole(self) -> Share:

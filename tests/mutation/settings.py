@@ -1,4 +1,4 @@
-"""What is mutated, and which tests have to notice."""
+"""What is mutated, and which tests must fail."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ EXPLORED = (
 )
 """With the seeds of ``simulated``, the second stage: for what survives the first."""
 SIMULATED_CPU_SECONDS = 30.0
-"""Of the second stage, by mutant; what has not failed until then survives."""
+"""Limit of the second stage per mutant; a mutant not killed by then survives."""
 KILLED = ("killed", "timeout", "crashed")
 TEST_FACTOR = 10
 TEST_CPU_SECONDS = 2.0
-"""A test that takes ten times its processor time and this long besides does not end."""
+"""A test that takes ten times its usual processor time plus this much counts as endless."""
 WALL_FACTOR = 20
-"""A mutant that says nothing in so many times its processor limit by the clock, and has used no
-processor time meanwhile, is unknown and tried once more."""
+"""A mutant that reports nothing for this many times its processor limit, in wall-clock time, and
+used no processor time meanwhile, is unknown and is tried once more."""
 CONTROL_TESTS = 50
-"""Before the first mutant so many tests run in a process like a mutant's, with unchanged code."""
+"""Number of tests that run with unchanged code, in a mutant's process, before the first mutant."""
 MEMORY_BYTES = 2 << 30
-"""Above what the campaign has at its start: mutants that append for ever end early."""
+"""Memory limit above the campaign's at its start; ends mutants that append for ever."""

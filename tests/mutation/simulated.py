@@ -1,7 +1,7 @@
-"""Seeds of the simulator as checks of a mutant: some of those that the gate runs as well.
+"""Seeds of the simulator as checks of a mutant; the gate runs the same seeds.
 
-A seed is run by the function that the gate's lanes use. A violation, a missed bound of liveness and
-an exception are failures; that something happened less often than usual is none.
+The gate's lanes run a seed with the same function. A violation, a missed liveness bound and an
+exception are failures; missed minimum counts are not.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Seed:
 
     @property
     def name(self) -> str:
-        """Return its name, in the place of a test's."""
+        """Return its name, used like a test's."""
         return f"simulator: {self.profile} {self.number}"
 
     def fails(self) -> bool:
-        """Run it; whether anything was violated."""
+        """Run it; return whether anything was violated."""
         return bool(run_seed(self.number, Options(self.profile)).failure)
 
 

@@ -1,4 +1,4 @@
-"""Mutants that no test has to notice, each with its reason."""
+"""Mutants that no test can or need notice, each with its reason."""
 
 from __future__ import annotations
 

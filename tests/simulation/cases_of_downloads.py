@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.errors import ErrorCode
 from quorum.types import OffsetAndEpoch
-from tests.support.cardboard_cluster import Stage, key_of
+from tests.support.stub_cluster import Stage, key_of
 
 FIRST, SECOND = OffsetAndEpoch(1, 1), OffsetAndEpoch(2, 1)
 
@@ -38,7 +38,7 @@ def kept_what_is_not_of_it(stage: Stage) -> None:
 
 
 def goes_on_under_another_id(stage: Stage) -> None:
-    """What was kept, and what has come since, may be gone on with; nothing else."""
+    """A download may resume only behind bytes that were kept or received since."""
     _checkpoint(stage)
     stage.parts[3] = FIRST, b"cont"
     stage.open(3)

@@ -18,7 +18,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.support.cardboard_cluster import Stage, batch_of, key_of
+from tests.support.stub_cluster import Stage, batch_of, key_of
 
 
 def _publish(stage: Stage, begin: int, end: int, *data: bytes) -> None:

@@ -17,7 +17,7 @@ from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, ElectionState, Endpoint, OffsetAndEpoch, Voter
 from simulation.harness.arrival import arrived
-from tests.support.cardboard_cluster import Stage, key_of
+from tests.support.stub_cluster import Stage, key_of
 
 LONG_MS = 100_000
 
@@ -135,7 +135,7 @@ def regression_is_served(stage: Stage) -> None:
 
 
 def copy_of_an_old_fetch_is_served(stage: Stage) -> None:
-    """The request was there before what its sender acknowledged by the next one."""
+    """The request arrived before the one with which its sender acknowledged more."""
     _elect(stage)
     for node_id in (1, 2):
         stage.append(node_id, 0, 1)
@@ -171,7 +171,7 @@ def served_another_history(stage: Stage) -> None:
 
 
 def compared_without_a_digest(stage: Stage) -> None:
-    """A Fetch with an equal digest, one without any, and what the leader makes of each."""
+    """A Fetch with an equal digest, one without a digest, and what the leader reports of each."""
     for node_id in (1, 2):
         for offset in (0, 1):
             stage.append(node_id, offset, 1)
@@ -241,4 +241,4 @@ CASES = (
     (too_much_of_the_epoch_is_kept, "lineage-cuts"),
 )
 INTACT = (copy_of_an_old_fetch_is_served, old_fetch_of_a_new_voter_is_served)
-"""Look like a regression, and are none."""
+"""Cases that look like a regression and are none."""

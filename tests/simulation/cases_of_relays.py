@@ -9,11 +9,11 @@ from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.types import ElectionState, OffsetAndEpoch
 from simulation.invariants.pauses import REPEATS_MAX
-from tests.support.cardboard_cluster import Stage, key_of
+from tests.support.stub_cluster import Stage, key_of
 
 
 def _core(stage: Stage, node_id: int, *, is_relay: bool) -> None:
-    """Give a node a time and settings, which the cardboard has none of."""
+    """Give a node a time and settings; the stub cluster has none."""
     stage.replicas[node_id].node._core = SimpleNamespace(
         relay=object() if is_relay else None,
         is_voter=not is_relay,

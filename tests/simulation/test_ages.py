@@ -1,4 +1,4 @@
-"""The check of stated ages can fail, and allows for slow clocks."""
+"""The check of reported freshness can fail, and allows for slow clocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def passes(age_ms: int, end_offset: int) -> bool:
     ("age_ms", "least"), [(0, 7), (100, 7), (4_000, 7), (9_200, 5), (9_999, 0)]
 )
 def test_the_reported_age_must_not_be_too_low(age_ms: int, least: int) -> None:
-    """Whatever its end, from the last one on that was acknowledged for certain before then."""
+    """Any end passes that covers what was certainly acknowledged before that time."""
     assert [each for each in range(10) if passes(age_ms, each)] == list(range(least, 10))
 
 
@@ -40,7 +40,7 @@ def test_a_replica_that_claims_too_much_is_found(age_ms: int, end_offset: int) -
 
 
 def test_a_replica_that_reports_no_age_is_not_checked() -> None:
-    """Although much was acknowledged; the same end with an age is not."""
+    """It passes although more was acknowledged; with a reported age, the same end does not."""
     ages = Ages()
     ages.acknowledged(1_000_000, 5)
     ages.check(1, Freshness(-1, 2), now_ms=5, now_us=9_000_000)

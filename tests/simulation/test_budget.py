@@ -1,4 +1,4 @@
-"""How much storage faults may take is decided by every voter set that may be in force."""
+"""The budget of storage faults counts every voter set that may be in force."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What is worked out once for all watchers is kept for a while, not for the whole run."""
+"""Conversions are shared by all watchers and kept for a while, not for the whole run."""
 
 from __future__ import annotations
 
 from simulation.conversions import KEPT_MAX, Conversions
-from tests.support.cardboard_cluster import batch_of
+from tests.support.stub_cluster import batch_of
 
 
 def test_equal_bytes_are_converted_once() -> None:

@@ -27,7 +27,7 @@ from tests.support.lone_replica import LoneReplica
 FOLDER = partition_directory(DATA_DIR)
 STATE = FOLDER / QUORUM_STATE_NAME
 SEED = 4
-"""One in which an election state is swapped early."""
+"""Seed in which an election state is swapped early."""
 
 
 def _written() -> tuple[LoneReplica, DamagedFiles]:
@@ -129,8 +129,10 @@ def test_a_mark_is_left_alone_while_it_contradicts_an_older_election_state() -> 
 
 
 def test_marks_that_a_start_has_written_are_no_longer_the_wrong_ones() -> None:
-    """Goal: no start has to keep what an earlier one rightly replaced. Method: marks of another
-    node are put in place, and written over as by a start that a full disk ended.
+    """Goal: a start need not keep a file that an earlier start rightly replaced.
+
+    Method: marks of another node are put in place, and overwritten as by a start that a full disk
+    ended.
     """
     bench, files = _written()
     other, _ = _written()
@@ -210,29 +212,33 @@ def test_a_file_with_the_content_that_its_node_wrote_last_needs_no_report(
         files.opened([], is_log_whole=True)
 
 
-@pytest.mark.parametrize("is_other_wrong", [True, False])
-def test_an_older_mark_passes_only_where_the_other_one_cannot_tell(is_other_wrong: bool) -> None:
+@pytest.mark.parametrize("other", ["newer", "newer but for a bit", "as old", "as old, corrupt"])
+def test_an_older_mark_passes_only_where_the_other_one_is_not_newer(other: str) -> None:
     """Goal: damage that nothing shows need not be reported.
 
-    Method: one mark becomes corrupt and a start is refused, so the other is not read; then an
-    earlier version of the other mark is put back.
+    Method: the other mark loses its last writes, as in a crash; or becomes corrupt, and a start is
+    refused. Then an earlier version of the first mark is put back.
     """
     bench, files = _written()
     mark, copy = (FOLDER / name for name in WATERMARK_NAMES)
-    earlier = bench.fs.read_bytes(mark)
+    earlier, earlier_copy = bench.fs.read_bytes(mark), bench.fs.read_bytes(copy)
     bench.write(InitProducerId())
     bench.stores.log.store_high_watermark(bench.stores.log.end.offset)
     bench.crash(KEEP_ALL)
     assert bench.fs.read_bytes(mark) != earlier
-    if is_other_wrong:
+    if other == "newer but for a bit":
         files.put(copy, copy.name, _flipped(bench.fs.read_bytes(copy)))
+    elif other != "newer":
+        bench.fs.write_bytes(copy, earlier_copy)
+    if other == "as old, corrupt":
+        files.put(copy, copy.name, _flipped(earlier_copy))
     files.opening()
     files.put(mark, mark.name, earlier)
     files.opening()
     bench.boot().lead()
     bench.write(InitProducerId())
     bench.stores.log.store_high_watermark(bench.stores.log.end.offset)
-    if is_other_wrong:
+    if other.startswith("as old"):
         files.opened([copy.name], is_log_whole=True)
         return
     with pytest.raises(Violation, match="damage-reported"):

@@ -1,4 +1,4 @@
-"""Small clusters of the real core in every interleaving, and what is found when it is broken.
+"""Every interleaving of small clusters of the production core, intact and with one rule broken.
 
 The models here are those of ``quorate sim explore`` within bounds that take seconds; the whole
 ones run at night.
@@ -23,7 +23,7 @@ from simulation.explore.model import LATE_ALL, Model
 from simulation.explore.models import MODELS
 from simulation.explore.report_lines import report_lines
 from simulation.explore.search import Report, explore
-from simulation.explore.slots import DEAD, FETCH
+from simulation.explore.slots import FETCH, LATE
 from simulation.explore.space import Space, State
 from simulation.invariants.violation import Violation
 from tests.simulation.zoo import durability, elections, membership, replicating, voting
@@ -73,7 +73,7 @@ SMALL = replace(MODELS["crashes"], records=1)
 
 
 def _obeys_former_leaders(patch: Patch) -> None:
-    """A voter takes BeginQuorumEpoch of an epoch that it has left for news."""
+    """A voter accepts a BeginQuorumEpoch request of an epoch that it has left."""
     refusal = leadership_term.refusal_of_voter_request
 
     def lax(core: CoreState, epoch: int, sender: int) -> ErrorCode | None:
@@ -101,9 +101,7 @@ def _leaders_obey_former_leaders(patch: Patch) -> None:
 
 
 def _epoch_compared_once(patch: Patch) -> None:
-    """A leader that a replica has fetched from in this leadership term looks at its epoch no
-    more.
-    """
+    """A leader ignores the epoch of a replica that has fetched from it in this leadership term."""
     refusal = fetch_serving.refusal_of_fetch
 
     def trusting(core: CoreState, request: FetchRequest, *, serves: bool) -> ErrorCode | None:
@@ -153,7 +151,7 @@ def _stale_voters(patch: Patch) -> None:
 def test_a_broken_core_is_shown_the_way_it_fails(
     model: Model, break_it: Callable[[Patch], None], caught_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Break one rule; the explorer ends with the shortest way to the violation."""
+    """Break one rule; the explorer ends with the shortest path to the violation."""
     break_it(monkeypatch)
     report = explore(model)
     assert report.violation is not None
@@ -201,7 +199,7 @@ def _follow(space: Space, story: str) -> tuple[str, State]:
 
 
 def test_the_story_of_2015_is_a_way_through_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The intact core refuses the first removal; without the barrier the story ends as it did."""
+    """The intact core refuses the first removal; without the barrier the path ends as in 2015."""
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "refused: 1 remove 4"
     membership.change_before_own_commit(monkeypatch)
     assert _follow(Space(MODELS["removals"]), STORY_OF_2015)[0] == "leader-completeness"
@@ -258,8 +256,7 @@ def test_what_only_a_late_request_reveals(model: Model, monkeypatch: pytest.Monk
 def test_an_announcement_refused_once_is_held_against_what_its_receiver_becomes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A voter refuses BeginQuorumEpoch of the leadership term before as a candidate, and obeys it
-    as leader.
+    """A voter refuses a BeginQuorumEpoch of the previous term as candidate, and obeys it as leader.
 
     An announcement waits for no answer in these models, so it is late from the beginning.
     """
@@ -278,7 +275,7 @@ LEFT_WHILE_ASKED = """
 """Node 3 waits for the response to its Fetch of epoch 2 while node 1 moves to epoch 3."""
 
 
-@pytest.mark.parametrize(("stale", "left"), [(0, []), (LATE_ALL, [DEAD])])
+@pytest.mark.parametrize(("stale", "left"), [(0, []), (LATE_ALL, [LATE])])
 def test_a_request_refused_while_its_sender_waits_stays_for_when_it_gives_up(
     stale: int, left: list[int]
 ) -> None:

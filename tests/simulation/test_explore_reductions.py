@@ -1,7 +1,7 @@
-"""What the explorer leaves out loses nothing: whole and reduced explorations side by side.
+"""The explorer's reductions lose no state: full and reduced explorations are compared.
 
-The whole one delays every answer and every write in every order (``Model.in_full``). Where all of
-them are settled it must be in exactly the states of the reduced one.
+The full one delays every answer and every write in every order (``Model.in_full``). Its settled
+states must be exactly those of the reduced one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulation.explore.values import Local
 from simulation.invariants.violation import Violation
 
 Look: TypeAlias = Callable[[Local], object]
-"""What is compared of a node."""
+"""The part of a node's state that is compared."""
 
 
 def _everything(local: Local) -> object:
@@ -37,7 +37,7 @@ def _disk(local: Local) -> object:
 
 
 def _reached(model: Model) -> tuple[Space, set[State]]:
-    """Every state of a model, whatever its nodes are called."""
+    """Return every state of a model, without merging renamed states."""
     explored = Space(model)
     seen = {explored.first()}
     level = list(seen)
@@ -54,7 +54,7 @@ def _reached(model: Model) -> tuple[Space, set[State]]:
 
 
 def _settled(model: Model, look: Look) -> set[tuple[Any, ...]]:
-    """What the states look like in which no answer and no write is under way."""
+    """Return what is compared of the settled states: no answer and no write is in flight."""
     explored, seen = _reached(model)
     table, found = explored.table, set[tuple[Any, ...]]()
     for state in seen:
@@ -97,7 +97,7 @@ ONE_EPOCH = replace(CRASHES, epochs=1, records=0)
 
 @pytest.fixture(scope="module")
 def whole_epoch() -> set[tuple[Any, ...]]:
-    """What ``ONE_EPOCH`` reaches when nothing is left out."""
+    """The states that ``ONE_EPOCH`` reaches without reductions."""
     return _settled(replace(ONE_EPOCH, in_full=True), _all_but_knowledge)
 
 
@@ -139,7 +139,7 @@ def test_late_requests_and_crashes_reach_the_same_states() -> None:
 
 
 def test_requests_that_stay_to_be_refused_change_nothing() -> None:
-    """They are held against more states of their receivers, and lead to none of their own."""
+    """They are checked against more states of their receivers, and create no new states."""
     model = replace(MODELS["removals-stale"], removals=0, epochs=3, leadership_terms=(1, 2))
 
     def outcomes(stale: int) -> set[object]:
@@ -181,7 +181,7 @@ def test_a_reduction_that_loses_something_is_noticed(
 
 @pytest.mark.long
 def test_what_is_forgotten_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Votes of led epochs and the past of epochs left behind may as well be remembered."""
+    """An exploration that keeps votes and history of past epochs has the same outcomes."""
     model = replace(RECORDS, epochs=2, records=0)
 
     def outcomes() -> set[object]:
@@ -191,7 +191,7 @@ def test_what_is_forgotten_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
     forgetful = outcomes()
     monkeypatch.setattr(node, "_without_vote", lambda state: state)
-    monkeypatch.setattr(space, "faded", lambda history, floor, last_epoch: history)
+    monkeypatch.setattr(space, "pruned", lambda history, floor, last_epoch: history)
     assert outcomes() == forgetful
     assert len(forgetful) > 500
 

@@ -67,7 +67,7 @@ def test_what_a_replica_asked_before_its_restart_may_arrive_late() -> None:
 
 
 def test_a_source_that_started_again_takes_nothing_from_before() -> None:
-    """Goal: requests to an earlier process of the source are of no account."""
+    """Goal: requests to an earlier process of the source are not counted."""
     world = _World()
     world.ask(1, 11)
     world.answer(1)

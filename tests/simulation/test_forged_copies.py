@@ -1,4 +1,4 @@
-"""A forged history that is fetched from the disk it was put on is no less forged."""
+"""A forged history that another node has fetched counts as forged there as well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quorum.log.layout import segment_path
 from simulation.forgery import forge_batch
 from simulation.invariants.violation import Violation
 from simulation.memory_filesystem import MemoryFileSystem
-from tests.support.cardboard_cluster import Stage, batch_of
+from tests.support.stub_cluster import Stage, batch_of
 
 DIRECTORY = Path("/log")
 

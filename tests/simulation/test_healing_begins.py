@@ -1,4 +1,4 @@
-"""What the end of all faults finds half done does not keep the cluster from coming right."""
+"""A fault that is half done when all faults end does not keep the cluster from recovering."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every episode's history is checked, and what clients saw is enough to notice broken replicas.
 
-The standing invariants look inside and would be faster; here they are switched off, so that only
-the answers of the replicas speak.
+The invariants read the replicas' state and would be faster; here they are switched off, so that
+only the answers of the replicas count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def waits_for_nothing(patch: Patch) -> None:
 
 
 def refusals_leave_their_number(patch: Patch) -> None:
-    """What a repeated command is refused may still be applied by a copy that comes late."""
+    """A repeated command is refused, but a late copy of it may still be applied."""
     patch.setattr(group, "_needs_fence", lambda command: False)
 
 
@@ -52,7 +52,7 @@ class Noticed(NamedTuple):
     word: str
     profile: str = "default"
     is_crowded: bool = False
-    """Whether all quarrel about one topic and one broker, and half of the requests come twice."""
+    """Whether all clients use one topic and one broker, and half of the requests are duplicated."""
 
 
 BROKEN = {
@@ -80,7 +80,7 @@ def _blind(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=lambda each: each.__name__,
 )
 def test_clients_notice(install: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seeds in order, until the history alone shows that something is wrong, and how.
+    """Run seeds in order until the history alone shows the expected violation.
 
     Each shows up in at least one seed of twenty.
     """

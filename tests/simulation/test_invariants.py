@@ -1,4 +1,4 @@
-"""Every standing invariant can fail: a witness is shown a cluster that breaks just that one."""
+"""Every invariant can fail: its observer gets a cluster that breaks just that one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from statemachine.records import (
     TopicRecord,
 )
 from tests.simulation import cases_of_downloads, cases_of_images, cases_of_leaders, cases_of_relays
-from tests.support.cardboard_cluster import Stage, batch_of, key_of
+from tests.support.stub_cluster import Stage, batch_of, key_of
 
 
 def _campaign(stage: Stage, node_id: int, epoch: int) -> None:
@@ -347,7 +347,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
 def test_an_invariant_fails_when_its_property_does(
     play: Callable[[Stage], None], name: str
 ) -> None:
-    """Let a cardboard cluster break one property and expect the invariant that states it."""
+    """Let a stub cluster break one property, and expect that invariant to fail."""
     with pytest.raises(Violation) as caught:
         play(Stage())
 

@@ -1,4 +1,4 @@
-"""What the invariant of the unheard leader excuses."""
+"""The exceptions of the invariant that a leader without contact resigns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from simulation.invariants.violation import Violation
 from tests.simulation.cases_of_leaders import LONG_MS, leads_silent
-from tests.support.cardboard_cluster import Stage
+from tests.support.stub_cluster import Stage
 
 
 def test_a_leader_whose_clock_jumps_does_not_violate_leader_contact() -> None:

@@ -17,9 +17,9 @@ from simulation.profiles import PROFILES
 
 SEEDS = range(1, 21)
 QUICK_SEEDS = range(1, 2)
-"""Of each profile before every change; the rest of ``SEEDS`` takes minutes."""
+"""Seeds of each profile before every change; the rest of ``SEEDS`` takes minutes."""
 OTHERS = sorted({*PROFILES} - {Options().profile})
-"""Of the default profile ``test_simulation`` runs these seeds, and more."""
+"""``test_simulation`` runs these seeds, and more, of the default profile."""
 ACTS_MIN = 5
 """In a hundred seeds: fewer of an act would not show that it still leads to anything."""
 

@@ -1,4 +1,4 @@
-"""Chance of a run is that of ``random.Random``, number for number."""
+"""The simulator's generator draws the numbers of ``random.Random``."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def _assert_clean(report: LaneReport) -> None:
 
 
 def test_a_few_seeds_are_clean() -> None:
-    """Too few to ask how much has happened."""
+    """Too few seeds to check minimum counts."""
     report = run_lane(range(1, 1 + QUICK_SEEDS))
     assert not report.failures, "\n\n".join(text for _, text in report.failures[:3])
 
@@ -80,10 +80,10 @@ def _trace_hash(hash_seed: str) -> str:
 def test_a_seed_in_which_the_simulator_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: one failed seed does not end the run. Method: a fault that raises."""
 
-    def storm(_cluster: object, _events: int) -> None:
+    def raising_phase(_cluster: object, _events: int) -> None:
         raise LookupError("no such file")
 
-    monkeypatch.setattr(episode, "_fault_phase", storm)
+    monkeypatch.setattr(episode, "_fault_phase", raising_phase)
     result = run_seed(7, Options())
     assert result.failure.startswith("seed 7: sim-intact: ")
     assert "LookupError: no such file" in result.failure

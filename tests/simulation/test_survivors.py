@@ -28,7 +28,7 @@ SEED = 3
 EVENTS = 300
 STEPS_MAX = 10_000
 SLACK_MS = 50
-"""The time that one look takes."""
+"""Simulated time of one check."""
 
 
 def _healthy(voters: int, observers: int = 0) -> Cluster:
@@ -128,7 +128,7 @@ def test_a_copy_of_a_disk_is_found_before_a_minority_is_left_out() -> None:
     assert clone(Site(cluster, cluster.budget, random.Random(1)))
     away = leave_minority(cluster, random.Random(1))
     assert len(away) == 1
-    assert not cluster.is_hushed()
+    assert not cluster.are_faults_suspended()
     assert cluster.counts.copies_refused > 0
     HealingPhase(cluster, [each for each in cluster.members.values() if each not in away]).run()
 
@@ -177,3 +177,24 @@ def test_an_ending_does_not_change_what_went_before(monkeypatch: pytest.MonkeyPa
         assert run(7, Options(events=200), on_line=kept.append).violation is None
         lines[leaves] = kept[: next(at for at, line in enumerate(kept) if " heal " in line)]
     assert lines[True] == lines[False]
+
+
+def test_clients_find_a_leader_among_nodes_that_have_replaced_all_first_voters() -> None:
+    """Goal: a leader that serves is not taken for a quorum that does not recover.
+
+    Method: clients that reach some of the first voters, and none of them.
+    """
+    cluster = _healthy(2, observers=2)
+    first, others = cluster.voter_ids, sorted(set(cluster.members) - set(cluster.voter_ids))
+    cluster.network.cut_clients(first[:1])
+    assert cluster.known_to_clients() == first
+    cluster.network.cut_clients(first)
+    assert sorted(cluster.known_to_clients()) == others
+    cluster.network.cut_clients(cluster.members)
+    assert cluster.known_to_clients() == first
+
+
+def test_a_run_whose_first_voters_are_all_left_out_recovers() -> None:
+    """Goal: as above, in a run. Method: the seed that showed it; its clients asked nobody else."""
+    options = Options("interleavings")
+    assert run(7710044, options, is_traced=False).violation is None

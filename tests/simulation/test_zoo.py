@@ -1,4 +1,4 @@
-"""What was broken on purpose is found, and nothing is found where nothing was broken."""
+"""Every seeded bug is found, and nothing is found in the intact replica."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.simulation.zoo.published import Row, published
 from tests.simulation.zoo.table import BUGS
 
 AHEAD = 60
-"""Seeds drawn beyond the published first one, which moves whenever the simulator does."""
+"""Seeds to try after the published one, which changes whenever the simulator does."""
 BUGS_MIN = 40
 MEDIAN_MAX = 1_000
 WORST_MAX = 200_000

@@ -12,34 +12,26 @@ from typing import Any
 
 import pytest
 
+from audit import questions
+from audit.database import AuditDatabase, database_of_export, database_of_log
 from audit.directory import plan_source
 from audit.export import export_log
-from audit.schema import HISTORY, columns
+from audit.schema import HISTORY, TABLES, columns
 from audit.session import local_session
 from audit.views import (
     AuditTables,
     config_changes,
     leadership_timeline,
+    register_views,
     state_as_of,
     tables_of_export,
     tables_of_log,
 )
-from quorum.types import uuid_to_text
-from statemachine.image import MetadataImage
-from statemachine.records import (
-    BrokerFencedEvent,
-    BrokerUnfencedEvent,
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    TopicRecord,
-)
+from statemachine.records import ConfigRecord, FeatureLevelRecord
+from tests.support.audit_answers import trimmed_log, turns_by_replay
 from tests.support.audit_log import AuditLog, expected_states, table_rows
 from tests.support.damaged_logs import damage
 from tests.support.kafka_directory import KafkaDirectory
-
-TOPIC_ID = bytes(15) + b"\x09"
 
 pytestmark = pytest.mark.spark
 
@@ -57,31 +49,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
-    """Random commands over several segments, behind a checkpoint that replaces the beginning."""
-    log = AuditLog(tmp_path_factory.mktemp("logs") / "node", segment_bytes=4000)
-    log.elect(1)
-    world = log.world(21, 60)
-    snapshot_id = log.checkpoint()
-    log.elect(2)
-    log.more(world, 60)
-    log.command(RegisterBrokerRecord(0, broker_epoch=900, fenced=False))
-    log.command(RegisterBrokerRecord(1, broker_epoch=901, fenced=False))
-    log.command(
-        TopicRecord("led-by-one", TOPIC_ID),
-        PartitionRecord(0, TOPIC_ID, (1, 0), (1, 0), leader=1, leader_epoch=0, partition_epoch=0),
-    )
-    log.command(BrokerFencedEvent(1, 901), principal="User:controller", reason="no heartbeat")
-    log.command(BrokerUnfencedEvent(1, 901), principal="User:controller")
-    log.commit()
-    log.log.advance_start(snapshot_id)
-    return log
+    return trimmed_log(tmp_path_factory.mktemp("logs") / "node")
 
 
 @pytest.fixture(scope="module")
-def exported(spark: Any, log: AuditLog, tmp_path_factory: pytest.TempPathFactory) -> AuditTables:
+def export(log: AuditLog, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("export") / "out"
     export_log(log.home, target, rows_per_file=60)
-    return tables_of_export(spark, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def exported(spark: Any, export: Path) -> AuditTables:
+    return tables_of_export(spark, export)
 
 
 def as_dicts(frame: Any) -> list[dict[str, Any]]:
@@ -129,34 +109,46 @@ def test_state_as_of_equals_replay(spark: Any, log: AuditLog, exported: AuditTab
     assert {(row["resource_name"], row["config_name"]): row["value"] for row in configs} == held
 
 
+def check_same_rows(tables: AuditTables, database: AuditDatabase, offsets: list[int]) -> None:
+    """Every question, with and without a topic, as of each offset, row by row and in order."""
+    for as_of in offsets:
+        asked = [query for _, query in questions.views(as_of)]
+        asked += [
+            questions.leadership_timeline(as_of, topic="led-by-one"),
+            questions.state_as_of("partitions", as_of, topic="topic-1"),
+            questions.config_changes(as_of, topic="topic-1"),
+        ]
+        for query in asked:
+            in_spark, here = tables.ask(query).toArrow(), database.ask(query)
+            assert in_spark.schema.names == here.schema.names
+            assert in_spark.to_pylist() == here.to_pylist(), query.text
+
+
+@pytest.mark.long
+def test_duckdb_gives_the_rows_that_spark_gives(
+    spark: Any, log: AuditLog, export: Path, exported: AuditTables
+) -> None:
+    start = plan_source(log.home).start_offset
+    middle = sorted(end for end in log.images if end > start)[25]
+    with database_of_export(export) as database:
+        check_same_rows(exported, database, [questions.LATEST, middle, start])
+    with database_of_log(plan_source(log.home)) as database:
+        check_same_rows(tables_of_log(spark, log.home), database, [questions.LATEST])
+
+
+@pytest.mark.long
+def test_views_are_made_by_one_call(spark: Any, log: AuditLog, export: Path) -> None:
+    for source in (export, log.home):
+        assert {*register_views(spark, source)} == {*TABLES, *(n for n, _ in questions.views())}
+        led = "SELECT count(*) AS n FROM leaders WHERE topic = 'led-by-one'"
+        assert spark.sql(led).collect()[0].n == 2
+        joined = "SELECT count(*) AS n FROM history JOIN topics_state USING (topic_id)"
+        assert spark.sql(joined).collect()[0].n > 0
+
+
 def states(frame: Any, like: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = as_dicts(frame.select(*like[0]))
     return sorted(rows, key=lambda row: (str(row["topic_id"]), str(row["partition"])))
-
-
-def turns_by_replay(log: AuditLog, start: int) -> list[tuple[str, int, int, int, int, int | None]]:
-    """Topic id, partition, leader, leader epoch, from and until, by stepping through the images."""
-    open_turns: dict[tuple[str, int], tuple[int, int, int]] = {}
-    turns: list[tuple[str, int, int, int, int, int | None]] = []
-    for end in sorted(offset for offset in log.images if offset >= start):
-        now = leaders(log.images[end])
-        for key in [*open_turns]:
-            if now.get(key) != open_turns[key][:2]:
-                leader, epoch, begun = open_turns.pop(key)
-                turns.append((*key, leader, epoch, begun, end))
-        for key, (leader, epoch) in now.items():
-            open_turns.setdefault(key, (leader, epoch, end))
-    return turns + [
-        (*key, leader, epoch, begun, None) for key, (leader, epoch, begun) in open_turns.items()
-    ]
-
-
-def leaders(image: MetadataImage) -> dict[tuple[str, int], tuple[int, int]]:
-    return {
-        (uuid_to_text(topic_id), index): (state.leader, state.leader_epoch)
-        for topic_id, partitions in image.topics.partitions.items()
-        for index, state in partitions.items()
-    }
 
 
 @pytest.mark.long

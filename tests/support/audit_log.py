@@ -13,13 +13,13 @@ from audit.schema import key_columns, own_columns
 from audit.typed_rows import state_effects
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
-from quorum.control_records import LeaderChange
+from quorum.control_records import LeaderChange, Voters
 from quorum.log.config import LogConfig
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import MetaProperties, write_identity
 from quorum.log.layout import partition_directory
 from quorum.log.recovery import open_log
-from quorum.types import OffsetAndEpoch
+from quorum.types import OffsetAndEpoch, ReplicaKey, Voter
 from snapshot.writer import write_checkpoint
 from statemachine.codec import encode_record
 from statemachine.dump import dump_values
@@ -33,7 +33,7 @@ CLUSTER_ID = "audit-test"
 
 
 class AuditLog:
-    """Appends commands to a real log and remembers the image behind every batch."""
+    """Appends commands to a real log, and keeps the image after every batch."""
 
     def __init__(
         self, home: Path, *, segment_bytes: int = 1 << 20, cluster_id: str = CLUSTER_ID
@@ -54,7 +54,7 @@ class AuditLog:
         return self.log.end.offset
 
     def elect(self, epoch: int, voters: Sequence[int] = (1, 2, 3)) -> int:
-        """The first record of a new epoch."""
+        """Append the first record of a new epoch."""
         self.epoch = epoch
         change = LeaderChange(1, tuple(voters), tuple(voters))
         return self._append(
@@ -63,8 +63,17 @@ class AuditLog:
             )
         )
 
+    def voters(self, *ids: int) -> int:
+        """Append a voters record that names these nodes."""
+        record = Voters(tuple(Voter(ReplicaKey(node_id, bytes([node_id]) * 16)) for node_id in ids))
+        return self._append(
+            encode_control_batch(
+                [record], base_offset=self.end, epoch=self.epoch, timestamp=TIME_0 + self.end
+            )
+        )
+
     def command(self, *records: MetadataRecord, **headers: str) -> int:
-        """One command as one batch; returns its end offset."""
+        """Append one command as one batch; return its end offset."""
         named = [(name.replace("_", "-"), text.encode()) for name, text in headers.items()]
         return self._append(
             encode_batch(
@@ -95,14 +104,14 @@ class AuditLog:
         return end
 
     def commit(self, offset: int | None = None) -> int:
-        """Everything below is on disk and known to be committed."""
+        """Flush the log and store its end as the high watermark."""
         self.log.flush()
         end = self.end if offset is None else offset
         self.log.store_high_watermark(end)
         return end
 
     def checkpoint(self) -> OffsetAndEpoch:
-        """A checkpoint of everything."""
+        """Write a checkpoint of the whole log."""
         self.log.flush()
         provenance = self.machine.image.provenance
         snapshot_id = OffsetAndEpoch(provenance.end_offset, provenance.epoch)
@@ -117,13 +126,13 @@ class AuditLog:
         return snapshot_id
 
     def copy(self, to: Path) -> Path:
-        """The directory as it is now, somewhere else."""
+        """Copy the present directory to another place."""
         self.log.flush()
         shutil.copytree(self.home, to)
         return to
 
     def fork(self, home: Path, offset: int, epoch: int) -> AuditLog:
-        """What an unsafe recovery leaves: the log below ``offset``, going on in a newer epoch."""
+        """Cut the log at ``offset`` and continue in a newer epoch, as an unsafe recovery does."""
         other = AuditLog(home)
         while (data := self.log.read(other.end, 1, end_offset=offset)) and other.end < offset:
             other._append(data)
@@ -136,7 +145,7 @@ class AuditLog:
 
 
 def table_rows(plan: ReadPlan, table: str, *bounds: int, **options: Any) -> list[dict[str, Any]]:
-    """One table's rows as dictionaries."""
+    """Return the rows of a table as dictionaries."""
     return [
         row for batch in read_table(plan, table, *bounds, **options) for row in batch.to_pylist()
     ]
@@ -145,7 +154,7 @@ def table_rows(plan: ReadPlan, table: str, *bounds: int, **options: Any) -> list
 def last_states(
     rows: Sequence[dict[str, Any]], table: str, as_of: int, reset: int = 0
 ) -> list[dict[str, Any]]:
-    """The state that typed rows add up to: the last row of each key, deletions left out."""
+    """Return the state that rows add up to: the last row of each key, without deletions."""
     names = [column.name for column in own_columns(table)]
     keys = key_columns(table)
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -160,7 +169,7 @@ def last_states(
 
 
 def expected_states(image: MetadataImage, table: str) -> list[dict[str, Any]]:
-    """What the state machine holds, in the same form."""
+    """Return the state machine's content in the same form."""
     names = [column.name for column in own_columns(table)]
     found = [
         {

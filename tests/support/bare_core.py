@@ -1,7 +1,7 @@
-"""A core's state built by hand: node 1 with a role and voters, without a node or a disk round it.
+"""A core's state built by hand: node 1 with a role and voters, without a ``RaftNode`` or a disk.
 
-For tests that call one rule of the core directly. What a rule sends, writes and reports is in the
-state's ``out``.
+For tests that call one rule of the core directly. The state's ``out`` collects the messages, writes
+and events of the rule.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def core_of(
 
 
 def follower(leader_id: NodeId = LEADER, **fields: Any) -> Follower:
-    """A follower that waits for nothing."""
+    """Return node 1 as a follower without pending requests."""
     return Follower(
         leader_id, **{"fetch_deadline_ms": NEVER_MS, "fetch_timeout_ms": 2_000, **fields}
     )
@@ -98,28 +98,28 @@ def lead(core: CoreState, *, epoch_start: int = 0, **fields: Any) -> Leader:
 
 
 def leading(voters: tuple[NodeId, ...] = (1, 2, 3), **of_core: Any) -> tuple[CoreState, Leader]:
-    """Node 1 as the leader, which ``lead`` makes of it."""
+    """Return node 1 as the leader, made so by ``lead``."""
     core = core_of(follower(), voters=voters, **of_core)
     return core, lead(core)
 
 
 def sent(core: CoreState, to: NodeId) -> list[Outgoing]:
-    """What leaves for ``to`` at once."""
+    """Return the messages to ``to`` that are sent at once."""
     return [each.message for each in core.out.immediate if each.to == to]
 
 
 def sent_of(core: CoreState, kind: type[Found]) -> list[tuple[NodeId, Found]]:
-    """The messages of one type that leave at once or after a write, with their receivers."""
+    """Return the messages of one type, sent at once or after a write, with their receivers."""
     sends = (*core.out.immediate, *core.out.after_persist)
     return [(each.to, each.message) for each in sends if isinstance(each.message, kind)]
 
 
 def reported(core: CoreState, kind: type[Found]) -> list[Found]:
-    """The events of one type."""
+    """Return the events of one type."""
     return [each for each in core.out.events if isinstance(each, kind)]
 
 
 def progress(core: CoreState, kind: type[Found]) -> list[Found]:
-    """What the state machine and the callers were given of one type."""
+    """Return the progress of one type, for the state machine and for callers."""
     found: list[Progress] = core.out.progress
     return [each for each in found if isinstance(each, kind)]

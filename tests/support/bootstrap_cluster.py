@@ -1,4 +1,4 @@
-"""Bootstrap voters that were just formatted, and the messages they exchange, one by one."""
+"""Bootstrap voters that were just formatted, whose messages are delivered one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = b"o" * 16
 
 
 def fresh(voters: tuple[int, ...] = (1, 2, 3), **options: Any) -> CoreCluster:
-    """Bootstrap voters that have just been formatted, started, nothing delivered yet."""
+    """Bootstrap voters that were just formatted and started; no message is delivered yet."""
     return CoreCluster(voters, disks=dict.fromkeys(voters, FRESH), **options)
 
 
@@ -44,7 +44,7 @@ def receive(cluster: CoreCluster, node_id: int, sender: int, message: Any) -> No
 
 
 def request(cluster: CoreCluster, by: int = 2, **changes: Any) -> BootstrapRequest:
-    """A question to node 1."""
+    """Send a BootstrapRequest to node 1."""
     asked = BootstrapRequest(77, CLUSTER, key(by), key(1), 0, incarnation(cluster, by))
     return replace(asked, **changes)
 
@@ -54,7 +54,7 @@ def answer(cluster: CoreCluster, by: int) -> BootstrapResponse:
 
 
 def question(cluster: CoreCluster, by: int, to: int) -> BootstrapRequest:
-    """The newest one ``by`` has put to ``to``."""
+    """Return the newest request of ``by`` to ``to``."""
     sent = [
         message
         for sender, receiver, message in cluster.sent
@@ -66,7 +66,7 @@ def question(cluster: CoreCluster, by: int, to: int) -> BootstrapRequest:
 def notify(
     cluster: CoreCluster, about: int, voter_list: VoterList, incarnation_id: bytes | None = None
 ) -> None:
-    """Answer node 1's question to ``about``."""
+    """Answer the request of node 1 to ``about``."""
     response = BootstrapResponse(
         question(cluster, 1, about).request_id, ErrorCode.NONE, -1, 0,
         incarnation(cluster, about) if incarnation_id is None else incarnation_id, voter_list,
@@ -74,10 +74,10 @@ def notify(
     receive(cluster, 1, about, response)
 
 
-def whole_voter_list(cluster: CoreCluster, **lives: bytes) -> VoterList:
+def whole_voter_list(cluster: CoreCluster, **incarnations: bytes) -> VoterList:
     """Return the voter list with the cluster's incarnation ids; ``n1=...`` replaces node 1's."""
     return tuple(
-        (each, lives.get(f"n{each}", incarnation(cluster, each))) for each in cluster.members
+        (each, incarnations.get(f"n{each}", incarnation(cluster, each))) for each in cluster.members
     )
 
 

@@ -28,15 +28,24 @@ def authority(folder: Path, name: str) -> Path:
     return folder / f"{name}.pem"
 
 
-def node(folder: Path, issuer: str, name: str, *alternative_names: str) -> TlsFiles:
-    """A certificate signed by ``issuer`` with common name ``name``.
+def caller(folder: Path, issuer: str, name: str, *alternative_names: str) -> TlsFiles:
+    """Return a caller's certificate that has these names only (``DNS:...``)."""
+    return _signed(folder, issuer, name, alternative_names)
 
-    For the loopback address and these names (``DNS:...``); ``NO_NAMES`` leaves out both.
+
+def node(folder: Path, issuer: str, name: str, *alternative_names: str) -> TlsFiles:
+    """Return a certificate signed by ``issuer`` with the common name ``name``.
+
+    It names the loopback address and the given names (``DNS:...``); ``NO_NAMES`` leaves out both.
     """
+    names = () if alternative_names == (NO_NAMES,) else ("IP:127.0.0.1", *alternative_names)
+    return _signed(folder, issuer, name, names)
+
+
+def _signed(folder: Path, issuer: str, name: str, names: tuple[str, ...]) -> TlsFiles:
     openssl(
         "req", *_NEW_KEY, f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}", cwd=folder
     )
-    names = () if alternative_names == (NO_NAMES,) else ("IP:127.0.0.1", *alternative_names)
     (folder / "names.ext").write_text(f"subjectAltName={','.join(names)}\n" if names else "")
     openssl(
         "x509", "-req", "-in", f"{name}.csr", "-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key",

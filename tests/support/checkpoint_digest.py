@@ -1,4 +1,4 @@
-"""The file digest of a checkpoint, taken without the code under test."""
+"""The file digest of a checkpoint, computed without the code under test."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A consumer over random epoch histories, compared with the log as a list.
 
-Replicas copy from a leader and cut diverging records, as KIP-279 describes. Any of them may lead
-next, so records that were read may be lost, as in an unsafe recovery. The consumer and the code
-that answers it are the production code. Deposed leaders that do not know it yet are asked as well.
+Replicas copy from a leader and cut diverging records, as KIP-279 describes. Any replica may be the
+next leader, so records that were read may be lost, as in an unsafe recovery. The consumer and the
+code that answers it are production code. The consumer also asks deposed leaders that do not know it
+yet.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STEPS_MAX = 40
 
 
 class Replica(FakeNode):
-    """One replica's log: per offset the epoch and a number that no other record has."""
+    """One replica's log: per offset the epoch and a unique number."""
 
     def __init__(self, node_id: int) -> None:
         super().__init__(SharedLog(), node_id)
@@ -83,14 +84,14 @@ class Replica(FakeNode):
         return history.end_offset_for_epoch(epoch, len(self.records))
 
     def copy_from(self, leader: Replica, end: int) -> None:
-        """Cut what differs, then take records up to ``end``."""
+        """Cut diverging records, then copy records up to ``end``."""
         same = [mine for mine, theirs in zip(self.records, leader.records) if mine == theirs]
         self.records = leader.records[: max(end, len(same))]
 
 
 @dataclass
 class World:
-    """Three replicas and one consumer, which asks the leader."""
+    """Three replicas, and one consumer that asks the leader."""
 
     policy: ResetPolicy
     replicas: list[Replica] = field(
@@ -114,7 +115,7 @@ class World:
         return max((r for r in self.replicas if r.leads), key=lambda r: r.known_epoch)
 
     def elect(self, index: int, *, is_advertised: bool = True) -> None:
-        """The next epoch begins; the leader before may not hear of it."""
+        """Begin the next epoch; the former leader may not learn of it."""
         for replica in self.replicas:
             replica.leads = replica.leads and not is_advertised
         self.epoch += 1
@@ -132,7 +133,7 @@ class World:
         if follower is not leader and not follower.leads:
             follower.copy_from(leader, min(count, len(leader.records)))
 
-    # what the consumer asks
+    # requests of the consumer
 
     async def fetch_log(self, request):
         return await self._answer(lambda reads: reads.fetch(request, "consumer"))
@@ -162,10 +163,10 @@ class World:
             hint = next((d for d in error.details if hasattr(d, "leader_epoch")), None)
             raise RefusedError(int(error.code), str(error), leader=hint) from error
 
-    # what the consumer does
+    # actions of the consumer
 
     def poll(self) -> None:
-        """Take what the leader has; a loss is found where it is, and not where there is none."""
+        """Read the leader's records; the consumer must find every loss, and no false one."""
         position, log = self.consumer.position, self.leader.records
         assert position is not None
         numbers = [number for _, number in log]
@@ -205,7 +206,7 @@ class World:
         del self.have[true:]
 
     def poll_replaced(self, index: int) -> None:
-        """Ask one that takes itself for the leader of an older epoch than was read."""
+        """Ask a replica that still leads an older epoch than the consumer has read."""
         replica, position = self.replicas[index], self.consumer.position
         assert position is not None
         if not replica.leads or replica.known_epoch >= position.epoch:
@@ -217,7 +218,7 @@ class World:
         assert self.consumer.position == position
 
     def restart(self) -> None:
-        """The consumer stores its position and comes back."""
+        """Restart the consumer from its stored position."""
         position = self.consumer.position
         assert position is not None
         self.consumer = self._consumer(position)

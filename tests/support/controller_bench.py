@@ -1,4 +1,4 @@
-"""A controller over a log that obeys the test, and everything it answered."""
+"""A controller over a log that the test controls, and all its answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOOTSTRAP: tuple[MetadataRecord, ...] = (
 
 
 class Bench:
-    """Time moves only when a test sets ``now``; the wall clock is 1,000 ms ahead of it."""
+    """A clock that a test moves by setting ``now``; the wall clock is 1,000 ms ahead of it."""
 
     def __init__(
         self,
@@ -94,16 +94,16 @@ class Bench:
         return 1_000 + self.now
 
     def codes(self) -> list[tuple[object, ErrorCode]]:
-        """What was answered since the last look, in order."""
+        """Return the answers since the last call, in order."""
         taken, self.answers = self.answers, []
         return [(tag, answer.code) for tag, answer in taken]
 
     def producer(self) -> int:
-        """A fresh producer id, already committed."""
+        """Return a new producer id that is committed."""
         return int(str(self.ask(InitProducerId()).result["producer_id"]))
 
     def last_records(self) -> list[MetadataRecord]:
-        """The records of the log's last batch."""
+        """Return the records of the log's last batch."""
         return records_of(self.log.batches[-1][2])
 
     def value(self, key: str = "retention.ms") -> str | None:

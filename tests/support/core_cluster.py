@@ -1,6 +1,6 @@
 """Several RaftNodes controlled step by step: queued messages, a slow or instant disk, one clock.
 
-For unit tests of the core. Nothing happens without a call: ``deliver`` delivers queued messages,
+For unit tests of the core. Every step is a call: ``deliver`` delivers queued messages,
 ``persist`` completes a disk's work, ``settle`` repeats both, ``advance`` moves the clock. Payloads
 stay empty; a Fetch response is filled with the records that the serving node has appended.
 """
@@ -31,7 +31,7 @@ Sent = TypeVar("Sent")
 
 @dataclass
 class Member(CoreNode):
-    """One node with its disk, and everything it ever put out."""
+    """One node with its disk, and all its outputs."""
 
     cluster: CoreCluster
     progress: list[object] = field(default_factory=list)
@@ -97,7 +97,7 @@ class CoreCluster:
         self.now_ms = 1000
         self.queue: list[tuple[NodeId, NodeId, Message]] = []
         self.sent: list[tuple[NodeId, NodeId, Message]] = []
-        """Everything that ever left a node, delivered or not."""
+        """Every message that a node has sent, delivered or not."""
         self.cut: set[tuple[NodeId, NodeId]] = set()
         self.hold: set[tuple[NodeId, NodeId]] = set()
         """Links whose messages are held until the link is removed from this set."""
@@ -138,7 +138,7 @@ class CoreCluster:
         return output
 
     def post(self, sender: NodeId, to: NodeId, message: Message) -> None:
-        """A message has left a node: queue it unless its link is cut."""
+        """Queue a message that a node has sent, unless its link is cut."""
         self.sent.append((sender, to, message))
         if (sender, to) not in self.cut and to in self.members:
             self.queue.append((sender, to, message))
@@ -201,7 +201,7 @@ class CoreCluster:
     # Common stories.
 
     def elect(self, node_id: NodeId) -> None:
-        """Make ``node_id`` campaign and win, by letting only its timer expire."""
+        """Make ``node_id`` campaign and win: only its timer expires."""
         member = self.members[node_id]
         for _ in range(20):
             if self[node_id].is_leader:

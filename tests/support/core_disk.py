@@ -15,11 +15,11 @@ from quorum.types import (
 from simulation.harness.core_disk import BOOTSTRAPPED, Disk, plain_log
 
 FRESH = Disk(ElectionState())
-"""As formatted; the quorum has yet to be bootstrapped."""
+"""Return a disk as formatted, before the bootstrap of the quorum."""
 
 
 def key(node_id: NodeId) -> ReplicaKey:
-    """The replica key the harness gives a node."""
+    """Return the replica key that the harness gives to a node."""
     return ReplicaKey(node_id, bytes(15) + bytes([node_id % 256]))
 
 
@@ -38,9 +38,9 @@ def disk_with(
     snapshots: dict[SnapshotId, int] | None = None,
     high_watermark: int = 0,
 ) -> Disk:
-    """A disk whose log holds ``log`` (``"1:a 2:b"``, epoch:value) from ``start`` on.
+    """Return a disk whose log holds ``log`` (``"1:a 2:b"``, epoch:value) from ``start`` on.
 
-    The epoch on file is ``epoch``, or that of the last record if that is higher.
+    The stored epoch is ``epoch``, or that of the last record if that is higher.
     """
     entries = tuple((int(item.split(":")[0]), None) for item in log.split())
     last_epoch = max(epoch, entries[-1][0] if entries else start.epoch)

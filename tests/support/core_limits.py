@@ -27,7 +27,7 @@ NAMED = {
 
 
 def limits(value: Any) -> list[Any]:
-    """Values of the same type about which rules may differ."""
+    """Values of one type that rules may treat differently."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -55,7 +55,7 @@ def limits(value: Any) -> list[Any]:
 
 
 def shown(value: Any) -> str:
-    """A value of ``limits``, with names for what is beyond every real one."""
+    """Return a value as text, with names for values beyond every real one."""
     if isinstance(value, tuple) and len(value) > 3:
         return f"{len(value)} of them"
     if value in NAMED:

@@ -1,4 +1,4 @@
-"""A node in every role, and one intact message of every type that it might then be sent."""
+"""A node in every role, and a valid message of every type that it might receive then."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ SITUATIONS: dict[str, Callable[[], tuple[CoreCluster, NodeId]]] = {
     "candidate": lambda: _becoming("Candidate"),
     "leader-before-durable": _leader_before_durable,
     "leader": _leader,
-    "leader-handing-over": lambda: _noticed(TransferLeadership(7, 2)),
+    "leader-transferring": lambda: _noticed(TransferLeadership(7, 2)),
     "leader-adding-a-voter": lambda: _noticed(AddVoter(7, _voter_to_be()), (9,)),
     "resigned": lambda: _noticed(Resign()),
     "follower": lambda: (_led(), 2),
@@ -137,12 +137,12 @@ SITUATIONS: dict[str, Callable[[], tuple[CoreCluster, NodeId]]] = {
 
 
 def waiting_ids(core: CoreState) -> list[int]:
-    """The numbers of all requests that this node waits to be answered."""
+    """Return the ids of all requests whose response this node waits for."""
     return [each.request_id for each in core.requests]
 
 
 def intact_messages(node: RaftNode, peer: NodeId, rng: random.Random) -> dict[type, Message]:
-    """A message of every type from ``peer`` that makes sense to this node now, or nearly."""
+    """Return a message of every type from ``peer`` that is valid for this node now, or nearly."""
     core = node._core
     me, epoch, end = core.me, core.epoch, core.log.end
     asked = rng.choice([*waiting_ids(core), rng.randrange(1 << 40)])

@@ -22,7 +22,7 @@ from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, VersionRange, Vot
 _LEFT_OUT = ("request_id", "cluster_id")
 _SHORT = {"RequestRefused": "refused", "MessageIgnored": "ignored"}
 _QUIET = ("FetchClassified", "VoteDecided")
-"""Events that repeat the answer."""
+"""Events that only repeat the response."""
 
 
 def text_of(value: Any) -> str:
@@ -93,7 +93,7 @@ def lines_of(output: Output) -> list[str]:
 
 
 def _counts(node: RaftNode) -> Counter[str]:
-    """What metrics show: timers that fired, and what comparing digests has shown."""
+    """Return the events that only metrics show: expired timers and results of digest checks."""
     chain = node.chain
     return Counter(
         {
@@ -107,7 +107,7 @@ def _counts(node: RaftNode) -> Counter[str]:
 
 
 class Transcript:
-    """One node with an instant disk, whose peers are a function."""
+    """One node with an instant disk; a function plays its peers."""
 
     def __init__(self, node: RaftNode, now_ms: int) -> None:
         self.node = node
@@ -140,7 +140,7 @@ class Transcript:
         self.lines += [f"counts: {', '.join(parts)}"] if parts else []
 
     def wake(self) -> bool:
-        """Go on to the node's own deadline; False if it has none."""
+        """Move the time to the node's own deadline; return False if it has none."""
         if self.deadline_ms is None:
             self.lines.append("sleeps until it is called")
             return False
@@ -152,7 +152,7 @@ class Transcript:
         return True
 
     def wakes(self, count: int) -> list[str]:
-        """Return what this many deadlines in a row bring."""
+        """Return the outputs of so many deadlines in a row."""
         begin = len(self.lines)
         for _ in range(count):
             if not self.wake():

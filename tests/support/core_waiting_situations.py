@@ -51,7 +51,7 @@ def _led(observers: tuple[NodeId, ...] = (), **more: QuorumConfig) -> CoreCluste
 
 
 def _until_sent(cluster: CoreCluster, node_id: NodeId, kind: type[Message]) -> Situation:
-    """Let time pass until it sends one more of these, which stays on the way."""
+    """Move the time until the node sends another request of this kind, which is not delivered."""
     before = len(cluster.sent_by(node_id, kind))
     for _ in range(300):
         if len(cluster.sent_by(node_id, kind)) > before:
@@ -148,7 +148,7 @@ def _reading_leader() -> Situation:
 
 
 def _writing_leader() -> Situation:
-    """Its followers have not fetched the newest records, and one of them nothing for a while."""
+    """Its followers lack the newest records, and one of them has not fetched for a while."""
     cluster = _led((9,))
     cluster.members[3].is_up = False
     cluster.advance(700)
@@ -172,7 +172,7 @@ def _removing_itself() -> Situation:
 
 
 def _adding_with_a_bound() -> Situation:
-    """The probe is answered; the new voter's own entry is on its way to the others."""
+    """The probe is answered; the record of the new voter is being replicated."""
     cluster = _led((9,))
     _notify(cluster, 1, AddVoter(7, voter(9), ack_when_committed=True, timeout_ms=3000))
     cluster.deliver(9, BeginQuorumEpochRequest)
@@ -180,8 +180,8 @@ def _adding_with_a_bound() -> Situation:
     return cluster, 1
 
 
-def _handing_over_late() -> Situation:
-    """The target lacks a record, so it is not asked yet."""
+def _transferring_late() -> Situation:
+    """The target lacks a record, so it is not asked to campaign yet."""
     cluster = _led()
     cluster.queue.clear()
     cluster.propose(1, 2)
@@ -265,7 +265,7 @@ def _relay(node_id: NodeId) -> Situation:
 
 
 def _relay_of_a_silent_leader() -> Situation:
-    """It may serve for a moment only."""
+    """It may serve for a short time only."""
     cluster, node_id = _relay(8)
     cluster.members[1].is_up = False
     cluster.now_ms += cluster.config.relay_age_max_ms - 2500
@@ -274,7 +274,7 @@ def _relay_of_a_silent_leader() -> Situation:
 
 
 def _leader_with_a_snapshot() -> Situation:
-    """Its log begins at offset 4; a checkpoint has all before."""
+    """Its log begins at offset 4; a checkpoint holds everything before."""
     start = OffsetAndEpoch(4, 2)
     disk = disk_with("2:e", start=start, snapshots={start: 40}, high_watermark=start.offset)
     cluster = CoreCluster(disks=dict.fromkeys((1, 2, 3), disk))
@@ -350,7 +350,7 @@ WAITING: dict[str, Callable[[], Situation]] = {
     "leader-removing-itself": _removing_itself,
     "leader-with-a-proven-voter": _adding_with_a_bound,
     "leader-probing": _probing_the_wrong_place,
-    "leader-waiting-to-hand-over": _handing_over_late,
+    "leader-waiting-to-transfer": _transferring_late,
     "resigned-of-five": _resigned_of_five,
     "bootstrapping-without-one": _bootstrapping,
     "leader-in-a-divergence": lambda: _diverged(1, is_polling=False),

@@ -12,7 +12,7 @@ SAMPLE = Path(__file__).resolve().parents[1] / "data" / "kafka-kraft-log"
 
 
 def damaged_sample(folder: Path) -> Path:
-    """A real controller's directory below ``folder``, and one byte of it flipped."""
+    """Copy a real controller's directory below ``folder`` and flip one byte."""
     home = folder / "kafka"
     shutil.copytree(SAMPLE, home)
     _flip(home / f"{0:020d}.log", 1500)
@@ -20,7 +20,7 @@ def damaged_sample(folder: Path) -> Path:
 
 
 def damage(log: AuditLog) -> Path:
-    """Flip a byte in the middle of a log of ours and forget its high watermark; the segment."""
+    """Flip a byte in the middle of our log, remove its high watermark; return the segment."""
     for name in WATERMARK_NAMES:
         (log.partition / name).unlink()
     path = next(log.partition.glob("*.log"))

@@ -1,4 +1,4 @@
-"""Tables of docs/reference/error-codes.md: what services refuse, and how."""
+"""Tables of docs/reference/error-codes.md: which requests services refuse, and in which form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.doc_regions import table
 
 
 def peer_refusals() -> str:
-    """By request or method of RaftService: codes in answers, statuses that end the call."""
+    """Error codes and gRPC statuses by request or method of RaftService."""
     return table(["Request", "Error codes in answers", "Statuses that end a call"], _peer_rows())
 
 

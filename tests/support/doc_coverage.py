@@ -1,4 +1,4 @@
-"""Tables of docs/testing.md: what scenarios have to show."""
+"""Tables of docs/testing/scenario-coverage.md: what scenarios have to show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.doc_regions import table
 
 
 def answers() -> str:
-    """By kind of request: every answer that there is."""
+    """Every possible answer, by kind of request."""
     return table(
         ["Request", "Answers, each shown by a scenario"],
         ([kind, ", ".join(codes)] for kind, codes in answer_table().items()),
@@ -16,7 +16,7 @@ def answers() -> str:
 
 
 def timers() -> str:
-    """Every timer of the core, those of requests once for every purpose."""
+    """Every timer of the core; timers of requests are listed once for each purpose."""
     return table(
         ["Timer", "Runs for", "When it fires"],
         (
@@ -28,7 +28,7 @@ def timers() -> str:
 
 
 def totals() -> str:
-    """How many there are of each."""
+    """Return the sentence with the counts of role changes, answers and timers."""
     return (
         f"All {len(declared_transitions())} changes of role, {len(declared_answers())} answers and "
         f"{len(Timer)} timers ({len(list(all_timers()))} when those of requests are counted by "

@@ -1,4 +1,4 @@
-"""Byte-for-byte examples of docs/reference/: small values run through the real writers."""
+"""Byte-for-byte examples of docs/reference/, written by the real writers from small values."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _header_parts(batch: bytes) -> list[tuple[bytes, str]]:
 
 
 def _cut(data: bytes, pieces: list[tuple[bytes, str]]) -> list[tuple[bytes, str]]:
-    """The pieces, which must be all of ``data`` in order."""
+    """Return the parts; together they must be ``data``, in order."""
     assert b"".join(piece for piece, _ in pieces) == data, (data, pieces)
     return pieces
 
@@ -89,7 +89,7 @@ def batch_example() -> str:
     batch = example_batch()
     value = encode_record(RECORD)
     body = batch[HEADER_BYTES:]
-    # One byte per number as long as they are below 64: zigzag doubles them.
+    # A number below 64 takes one byte, because zigzag encoding doubles it.
     pieces = [
         (bytes([2 * (len(body) - 1)]) if len(body) < 65 else body[:2], "record length"),
         (b"\0", "record attributes"),

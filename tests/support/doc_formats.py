@@ -1,4 +1,4 @@
-"""Tables of docs/reference/formats.md and batches.md, made from what reads and writes bytes."""
+"""Tables of docs/reference/formats.md and batches.md, made from the code that handles the bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INTEGERS = {
 }
 _BATCH_FIELDS = (
     ("base offset", "of the first record; not under the CRC"),
-    ("length", "bytes behind this field; not under the CRC"),
+    ("length", "bytes after this field; not under the CRC"),
     ("leader epoch", "in which the batch was appended; not under the CRC"),
     ("magic", "2"),
     ("CRC", "CRC-32C of everything from the attributes on"),
@@ -92,8 +92,8 @@ def batch_attributes() -> str:
 
 
 _CONTROL_NOTES = {
-    control.ABORT: "read only: end of a transaction that is undone",
-    control.COMMIT: "read only: end of a transaction that holds",
+    control.ABORT: "read only: end of an aborted transaction",
+    control.COMMIT: "read only: end of a committed transaction",
     control.LEADER_CHANGE: "first record of every epoch: leader, voters, who granted",
     control.SNAPSHOT_HEADER: "first record of a checkpoint",
     control.SNAPSHOT_FOOTER: "last record of a checkpoint",
@@ -109,7 +109,7 @@ def control_records() -> str:
         if name.isupper() and not name.endswith("_TAG") and isinstance(value, int)
     }
     return table(
-        ["Type", "Name", "Value versions read", "What it says"],
+        ["Type", "Name", "Value versions read", "Content"],
         [
             [number, names[number], f"0 to {highest}" if highest else "0", _CONTROL_NOTES[number]]
             for number, (highest, _) in sorted(control._DECODERS.items())
@@ -203,14 +203,14 @@ def record_structs() -> str:
 
 
 _HEADER_NOTES = {
-    "principal": "who was authenticated, or what the client called itself, marked as such",
+    "principal": "the authenticated principal, or the name that the client gave, marked as such",
     "client-id": "the client's own name",
     "request-id": "the request within that client",
-    "reason": "why, in the words of whoever asked",
+    "reason": "the reason that the requester gave",
     "traceparent": "W3C trace context",
     "open": "the oldest sequence whose answer the producer still lacked, in decimal",
-    "answer": "msgpack map: what the answer says beyond its position; `refused`, a code and a "
-    "message, where the batch only takes the number of a command sent again",
+    "answer": "msgpack map: the fields of the answer beside its position; `refused` (code and "
+    "message) in a batch that only records the number of a repeated command",
     HEADER_FINGERPRINT: "BLAKE2b-128 of the command's type and content, by which a repeat is known",
     HEADER_SOURCE_OFFSET: "import: where the batch's range of the source begins",
     HEADER_SOURCE_NEXT: "import: where that range ends, exclusive",
@@ -247,11 +247,11 @@ def _file_rows() -> list[list[str]]:
         [layout.EPOCH_FILE_NAME, "partition", "epoch history", own_check],
         [layout.LOG_START_NAME, "partition", "first offset kept", "line 2"],
         [layout.WATERMARK_NAME, "partition", "high watermark and durable end", "CRC-32C per slot"],
-        [layout.WATERMARK_COPY_NAME, "partition", "the same once more", "CRC-32C per slot"],
+        [layout.WATERMARK_COPY_NAME, "partition", "a copy of `high-watermark`", "CRC-32C per slot"],
         [
             layout.QUARANTINED_NAME,
             "partition",
-            "from where on the log is to be set aside",
+            "the offset from which the next start sets the log aside",
             "line 2",
         ],
         [layout.PARTITION_METADATA_NAME, "partition", "the metadata topic's id", "none"],
@@ -278,9 +278,9 @@ def file_endings() -> str:
             [f"`{layout.DAMAGED_SUFFIX}`", "a segment or side file set aside; never touched"],
             [
                 f"`{FileState.PART.value}`",
-                "a checkpoint being written, removed at start, or fetched, and gone on with",
+                "a checkpoint being written (removed at start) or downloaded (resumed)",
             ],
-            [f"`{FileState.DELETED.value}`", "a checkpoint on its way out; removed at start"],
+            [f"`{FileState.DELETED.value}`", "a deleted checkpoint; removed at start"],
             [f"`{FileState.CORRUPT.value}`", "a checkpoint set aside; never touched"],
         ],
     )
@@ -293,7 +293,7 @@ def watermark_slot() -> str:
         ("high watermark", "everything below is committed"),
         ("durable end", "everything below is on this disk"),
         ("durable epoch", "of the record before the durable end"),
-        ("digest known", "1 if the next field says something"),
+        ("digest known", "1 if the digest in the next field is known"),
         ("digest", "log digest at the durable end"),
         ("owner", "directory id of the disk; another disk's slot does not count"),
     )

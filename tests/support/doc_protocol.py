@@ -10,7 +10,6 @@ from pathlib import Path
 
 from quorate.client.cluster import CLUSTER_ID_KEY
 from quorate.services.errors import CODE_OF_ERROR, DETAILS_KEY
-from quorate.services.identity import CLIENT_ID_KEY
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.protocol.role_transitions import TRANSITIONS, Step
@@ -35,11 +34,11 @@ class Block:
     name: str
     comment: str
     members: list[tuple[str, ...]] = field(default_factory=list)
-    """Number, name, type and comment of a field; name, request, response, comment of a method."""
+    """Fields: number, name, type and comment. Methods: name, request, response and comment."""
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """What a .proto file declares, with the comments in front of it."""
+    """Return the declarations of a .proto file, each with the comment in front of it."""
     current: Block | None = None
     comment: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -91,7 +90,7 @@ def services() -> str:
 
 
 def messages(file: str) -> str:
-    """Every message and enum of one .proto file; the error codes have a table of their own."""
+    """Every message and enum of one .proto file except the error codes, which have a page."""
     parts = [f"## {file}.proto"]
     for block in blocks(PROTO / f"{file}.proto"):
         if block.kind == "service" or block.name == "ErrorCode":
@@ -129,7 +128,7 @@ def error_codes() -> str:
 
 
 def codes_without_sender() -> str:
-    """Codes that have a number but that nothing here ever answers with."""
+    """The codes that have a number but are never sent."""
     sources = "".join(
         path.read_text(encoding="utf-8")
         for folder in ("quorum", "statemachine", "quorate/controller", "quorate/services")
@@ -140,7 +139,7 @@ def codes_without_sender() -> str:
     sent = set(CODE_OF_ERROR.values()) | {
         each for each in ErrorCode if re.search(rf"ErrorCode\.{each.name}\b", sources)
     }
-    return "Known by number, sent by nothing so far: " + (
+    return "These codes have a number and are not sent so far: " + (
         ", ".join(each.name for each in sorted(ErrorCode) if each not in sent) + "."
     )
 
@@ -149,11 +148,6 @@ def call_metadata() -> str:
     return table(
         ["Key", "From", "Content"],
         [
-            [
-                f"`{CLIENT_ID_KEY}`",
-                "client",
-                "its name, in calls whose request has no field for it",
-            ],
             [
                 f"`{CLUSTER_ID_KEY}`",
                 "node",
@@ -169,8 +163,13 @@ def frame_kinds() -> str:
     kinds: list[tuple[int, str, str]] = [
         (framing.HELLO, "hello", "protobuf `PeerHello`"),
         (framing.GOODBYE, "goodbye, from the server only", "none"),
-        (framing.PROBE, "probe, from the server only: does the process live?", "none"),
+        (framing.PROBE, "probe, from the server only: does the process still run?", "none"),
         (framing.ALIVE, "alive: the answer to a probe", "none"),
+        (
+            framing.STATUS,
+            "status, from the server and over TCP only: why it ends the stream",
+            "words",
+        ),
         *((kind, message.__name__, "protobuf") for kind, message in framing._PROTOBUF.items()),
         (packing.FETCH_REQUEST, FetchRequest.__name__, "packed"),
         (packing.FETCH_RESPONSE, FetchResponse.__name__, "packed, then records"),
@@ -178,7 +177,7 @@ def frame_kinds() -> str:
         (packing.FETCH_SNAPSHOT_RESPONSE, FetchSnapshotResponse.__name__, "packed, then the chunk"),
     ]
     return table(
-        ["Kind", "Message", "Content behind the header"],
+        ["Kind", "Message", "Content after the header"],
         [[f"`{kind:02x}`", name, content] for kind, name, content in sorted(kinds)],
     )
 

@@ -19,10 +19,10 @@ def region_names(text: str) -> list[str]:
 
 
 def rendered(text: str, makers: Mapping[str, Callable[[], str]]) -> str:
-    """The document with every region filled anew.
+    """Return the document with every region generated again.
 
     Raises:
-        KeyError: A region that nothing makes.
+        KeyError: No maker exists for a region.
     """
     return REGION.sub(lambda match: f"{match[1]}{makers[match[2]]().strip()}\n{match[4]}", text)
 

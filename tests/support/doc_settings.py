@@ -12,7 +12,7 @@ from tests.support.doc_regions import table
 
 
 def shown_default(value: object) -> str:
-    """A default as people write it; empty where there is none or the thing is off."""
+    """Return a default as people write it; empty if there is none or the feature is off."""
     if value in (None, "", Path(), ()) or (value == -1 and not isinstance(value, bool)):
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

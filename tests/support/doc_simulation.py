@@ -1,4 +1,4 @@
-"""Tables of docs/testing.md that follow from the simulator: profiles, minima, invariants."""
+"""Tables of docs/testing/ about the simulator: profiles, minima, invariants, models and the zoo."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def profiles_table() -> str:
 
 def acts_table() -> str:
     return table(
-        ["Act", "What is done"],
+        ["Fault", "What is done"],
         [[f"`{name}`", (act.__doc__ or "").split("\n")[0]] for name, act in ACTS.items()],
     )
 
 
 def minima_table() -> str:
-    """Results by profile; acts and what messages suffer are in ``minima.py`` as well."""
+    """Minima of results, by profile. Minima of faults are in ``minima.py`` as well."""
     names = (
         "leaders",
         "truncations",
@@ -40,7 +40,7 @@ def minima_table() -> str:
         "quarantines",
         "refused_starts",
         "voter_changes",
-        "found_out",
+        "rollbacks_detected",
         "acknowledged",
         "duplicates",
         "reads",
@@ -61,7 +61,7 @@ def invariants_table() -> str:
 
 
 def models_table() -> str:
-    """What no model's interleavings contain, beside its bounds."""
+    """What the models leave out, besides their bounds."""
     return table(
         ["Model", "Left out"],
         [
@@ -72,7 +72,7 @@ def models_table() -> str:
 
 
 def zoo_table() -> str:
-    """As ``python -m tests.simulation.zoo --publish`` found it."""
+    """The finds that ``python -m tests.simulation.zoo --publish`` has stored."""
     return table(
         ["Bug", "What is broken", "After", "Where", "Seed", "Caught by", "Seconds"],
         [
@@ -91,7 +91,7 @@ def zoo_table() -> str:
 
 
 def zoo_figures() -> str:
-    """The sum of the table."""
+    """Return the sentence that sums up the table."""
     rows = published()
     seeds = sorted(row.seed for row in rows if row.seed)
     shown = sum(row.seed == 0 for row in rows)

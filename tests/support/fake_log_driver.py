@@ -16,7 +16,7 @@ OTHER: NodeId = 2
 
 
 class FakeLogDriver:
-    """Obeys ``quorate.controller.ports.LogDriver``. One node; its peers are imagined."""
+    """Implements ``quorate.controller.ports.LogDriver`` for one node without real peers."""
 
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
@@ -30,13 +30,13 @@ class FakeLogDriver:
         self.flushed_end_offset = 0
         self.newest_stamp_ms = 0
         self.batches: list[tuple[int, int, bytes]] = []
-        """(base offset, end offset, bytes) of everything in the log."""
+        """Base offset, end offset and bytes of every batch in the log."""
         self.proposals: list[int] = []
-        """How many batches each proposal had."""
+        """Number of batches of each proposal."""
         self.tokens: list[int] = []
-        """Read rounds that wait for an outcome."""
+        """Read rounds without an outcome."""
         self.versions: dict[NodeId, Sequence[VersionRange] | None] = {}
-        """What each voter is imagined to support."""
+        """Feature levels that each voter is said to support."""
         self._epoch_start = 0
         controller.attach(self)
 
@@ -61,7 +61,7 @@ class FakeLogDriver:
     def resign(self) -> None:
         """Do nothing: the test decides which node leads."""
 
-    # ------------------------------------------------------------------ what a test does
+    # ------------------------------------------------------------------ for tests
 
     def elect(self, *, is_committed: bool = True) -> None:
         """This node becomes leader of a new epoch, with the epoch's control batch."""
@@ -75,7 +75,7 @@ class FakeLogDriver:
             self.commit()
 
     def append_control(self) -> None:
-        """The quorum itself writes a batch."""
+        """Append a batch that the quorum itself writes."""
         self._store(
             encode_control_batch(
                 [LeaderChange(ME, (ME,), (ME,))],
@@ -87,17 +87,17 @@ class FakeLogDriver:
         )
 
     def append_foreign(self, batch: bytes, record_count: int) -> None:
-        """Another leader's batch arrives."""
+        """Append another leader's batch."""
         self._store(with_position(batch, self.log_end_offset, self.epoch), record_count)
 
     def flush_disk(self) -> None:
         self.flushed_end_offset = self.log_end_offset
 
     def commit(self, end_offset: int | None = None) -> None:
-        """Everything below ``end_offset`` (default: all) is committed and delivered."""
+        """Commit and deliver everything below ``end_offset`` (default: all)."""
         end_offset = self.log_end_offset if end_offset is None else end_offset
         if self.is_leader and not self.can_write and end_offset <= self._epoch_start:
-            # Older epochs become committed with this one's first record, never before it.
+            # Records of older epochs are committed together with this epoch's first record.
             return
         data = b"".join(
             batch
@@ -130,7 +130,7 @@ class FakeLogDriver:
             self.controller.on_read_failed(token)
 
     def depose(self, *, truncates: bool = True) -> None:
-        """Another node leads a newer epoch; what is not committed is cut, or stays."""
+        """Let another node lead a newer epoch; uncommitted batches are cut, or stay."""
         self.epoch += 1
         self.is_leader = self.can_write = False
         self.leader_id = OTHER

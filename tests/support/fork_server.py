@@ -1,9 +1,10 @@
-"""Starts ``quorate`` processes where loading has ended: hundreds of starts in seconds.
+"""Starts ``quorate`` processes by fork, without loading their packages again.
 
 Python takes 1.7 s of processor time to load a server and 0.6 s to load a command. The fork server
-has loaded both once; a process is a fork of it, which then runs a module as ``python -m`` does, to
-the interpreter's own end, with its own session, environment, files, sockets and exit code.
-Only loading is left out, so what is said about loading needs ``subprocess``.
+has loaded both. Each process is a fork of it that runs a module as ``python -m`` does, until the
+interpreter ends, with its own session, environment, files, sockets and exit code.
+
+A test of what happens while a process loads needs ``subprocess``.
 
 The gate starts one for all its tests and names its socket in ``SOCKET``. Tests that run without the
 gate get processes of their own.
@@ -49,18 +50,18 @@ _FILES = 2
 _END_SECONDS_MAX = 10.0
 
 processor_seconds = 0.0
-"""Used by all processes whose end this process has seen."""
+"""Resource usage of all processes whose end this process has seen."""
 
 
 def address() -> str:
-    """The socket of the server that is to be used; empty where none is."""
+    """Return the socket of the fork server to use; empty if there is none."""
     return os.environ.get(SOCKET, "")
 
 
 class ForkedProcess:
-    """As much of ``subprocess.Popen`` as a ``LocalNode`` needs, for several threads.
+    """The part of ``subprocess.Popen`` that a ``LocalNode`` needs; usable from several threads.
 
-    Dies with the one who made it.
+    The process is killed when the process that started it ends.
     """
 
     def __init__(
@@ -71,10 +72,10 @@ class ForkedProcess:
         files: tuple[int, int],
         environment: Mapping[str, str],
     ) -> None:
-        """Run ``python -m MODULE ARGUMENTS`` there. ``files``: standard output and error.
+        """Run ``python -m MODULE ARGUMENTS``. ``files``: standard output and error.
 
         Raises:
-            OSError: The server is gone.
+            OSError: The fork server has ended.
         """
         request = json.dumps([module, [*arguments], dict(environment)]).encode()
         self._socket = socket.socket(socket.AF_UNIX)
@@ -86,23 +87,23 @@ class ForkedProcess:
         self._lock = threading.Lock()
 
     def poll(self) -> int | None:
-        """The exit code, or minus a signal; None while it runs."""
+        """Return the exit code, or minus the signal; None while the process runs."""
         with self._lock:
             if self.returncode is None and select.select([self._socket], [], [], 0)[0]:
                 self._end()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, once it has ended.
+        """Wait for the process's end; return the exit code.
 
         Raises:
-            subprocess.TimeoutExpired: It did not, within so many seconds.
-            ConnectionError: The server is gone, and the process with it.
+            subprocess.TimeoutExpired: It did not end within so many seconds.
+            ConnectionError: The fork server has ended, and the process with it.
         """
         with self._lock:
             if self.returncode is not None:
                 return self.returncode
-            # Another thread may see the end, and close the socket, meanwhile.
+            # Another thread may have seen the end and closed the socket.
             watched = self._socket.dup()
         with watched:
             select.select([watched], [], [], timeout)
@@ -113,7 +114,7 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Send it, unless the process has ended."""
         if self.poll() is None:
-            # It may end between the two.
+            # It may end between the check and the signal.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
@@ -136,10 +137,10 @@ def run(
     timeout: float,
     limit: Callable[[], None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """``python -m MODULE ARGUMENTS`` to its end, with what it wrote.
+    """Run ``python -m MODULE ARGUMENTS`` to its end; return its status and output.
 
-    Without a server, or with a ``limit`` that is to be called before Python starts, it is loaded
-    anew.
+    Without a fork server, or with a ``limit`` that must be called before Python starts, a new
+    interpreter is started.
 
     Raises:
         subprocess.TimeoutExpired: It did not end in time, and was killed.
@@ -173,9 +174,9 @@ def run(
 
 @contextlib.contextmanager
 def running() -> Iterator[None]:
-    """A server for this process and all that it starts; at the end it and its children are gone.
+    """Run a fork server for this process and all that it starts; at the end all of them have ended.
 
-    One that is there already is used.
+    An existing fork server is used.
     """
     if address():
         yield
@@ -187,7 +188,7 @@ def running() -> Iterator[None]:
             [sys.executable, "-m", __name__, path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # gRPC reads it when it is loaded.
+            # gRPC reads the variable when it is loaded.
             env={**os.environ, "GRPC_VERBOSITY": "NONE"},
             cwd=ROOT,
         )
@@ -208,7 +209,7 @@ def running() -> Iterator[None]:
 
 
 class _Server:
-    """Single-threaded: a fork of it has every lock free."""
+    """The fork server. It has one thread, so no lock is held in a fork."""
 
     def __init__(self, path: str) -> None:
         self._children: dict[int, socket.socket] = {}
@@ -225,10 +226,10 @@ class _Server:
             self._events.register(source, selectors.EVENT_READ)
 
     def serve(self) -> None:
-        """Until standard input is closed.
+        """Serve until standard input is closed.
 
         Raises:
-            _InChild: In each process that is to run a module.
+            _InChild: In each child, which then runs its module.
         """
         while True:
             for key, _ in self._events.select():
@@ -240,18 +241,18 @@ class _Server:
                     self._woken.recv(1024)
                     self._collect()
                 elif key.data in self._children:
-                    # Who asked for it is gone.
+                    # The requester has ended.
                     self._events.unregister(key.fileobj)
                     os.kill(key.data, signal.SIGKILL)
 
     def end(self) -> None:
-        """Leave no process behind."""
+        """Kill and reap all children."""
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 
     def close(self) -> None:
-        """Close all files of this object: to a child their numbers mean something else."""
+        """Close all files of this object in a child, which uses their numbers for others."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._events.close()
@@ -263,7 +264,7 @@ class _Server:
         try:
             request = json.loads(_read(connection, _LENGTH.unpack(head)[0]))
         except (ConnectionError, struct.error):
-            # Who asked is gone; the others' processes are not.
+            # This requester has ended; processes of the others go on.
             connection.close()
             for each in files:
                 os.close(each)
@@ -285,7 +286,7 @@ class _Server:
             if found:
                 code = os.waitstatus_to_exitcode(status)
                 with self._children.pop(pid) as connection:
-                    # Before it is closed, whatever happens: its number is used again.
+                    # Unregister before the socket is closed, because its number is used again.
                     with contextlib.suppress(KeyError):
                         self._events.unregister(connection)
                     with contextlib.suppress(OSError):
@@ -315,7 +316,7 @@ class _InChild(BaseException):
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
-    """So many bytes.
+    """Receive exactly so many bytes.
 
     Raises:
         ConnectionError: The other end was closed before.
@@ -323,13 +324,13 @@ def _read(connection: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
         if not (more := connection.recv(size - len(data))):
-            raise ConnectionError("the fork server, or who asked it, is gone")
+            raise ConnectionError("the fork server or the requester has ended")
         data += more
     return data
 
 
 def main(path: str) -> None:
-    """Load, serve, and in a child run what was asked for."""
+    """Load the packages and serve; in a child, run the requested module."""
     for module in PRELOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)

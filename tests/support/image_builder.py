@@ -1,4 +1,4 @@
-"""Images for tests of evaluating, built by replaying records as a replica would."""
+"""Images for tests of command evaluation, built by replaying records as a replica does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
-from statemachine.prepare import EvaluationContext, PlacementDefaults
+from statemachine.prepare import EvaluationContext
 from statemachine.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -54,7 +54,7 @@ def registration(broker_id: int, **fields: object) -> RegisterBrokerRecord:
 
 
 def replayed(*records: MetadataRecord, base: MetadataImage = EMPTY_IMAGE) -> MetadataImage:
-    """The image after ``records`` over ``base``."""
+    """Return the image after ``records`` were replayed over ``base``."""
     delta = ImageDelta(base)
     for record in records:
         delta.replay(record)
@@ -117,10 +117,9 @@ def evaluation(
         sessions=BrokerSessions(9_000),
         principal=principal,
         uses_native_codec=native,
-        defaults=PlacementDefaults(1, 3),
     )
 
 
 def after(image: MetadataImage, records: Sequence[MetadataRecord]) -> MetadataImage:
-    """What replaying a command's records makes of an image."""
+    """Return the image after a command's records were replayed over it."""
     return replayed(*records, base=image)

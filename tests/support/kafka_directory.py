@@ -1,4 +1,4 @@
-"""Metadata directories as a Kafka controller leaves them: the real sample, and made-up ones."""
+"""Metadata directories as a Kafka controller writes them: the real sample, and invented ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from quorum.types import SnapshotId
 from snapshot.writer import write_checkpoint
 from statemachine.codec import encode_kafka
 from statemachine.records import MetadataRecord
+from tests.support.compressed_batch import compressed
 
 SAMPLE = Path(__file__).parents[1] / "data" / "kafka-kraft-log-whole"
 PARTITION = "__cluster_metadata-0"
@@ -36,7 +37,7 @@ def whole_sample(folder: Path) -> Path:
 
 
 class KafkaDirectory:
-    """A directory being made: batches are appended to one segment, which may begin anywhere."""
+    """A directory in the making: batches go to one segment, which may begin at any offset."""
 
     def __init__(
         self, folder: Path, *, start: int = 0, cluster_id: str = "any text", voters: int = 1
@@ -56,14 +57,12 @@ class KafkaDirectory:
             1,
         )
 
-    def batch(self, *records: MetadataRecord, codec: int = 0) -> tuple[int, int]:
-        """Append one batch; its half-open range of offsets."""
+    def batch(self, *records: MetadataRecord, is_compressed: bool = False) -> tuple[int, int]:
+        """Append one batch; return its half-open range of offsets."""
         begin = self.end
         values = [encode_kafka(record) for record in records]
-        self._append(
-            encode_batch(values, base_offset=begin, epoch=1, timestamp=begin, codec=codec),
-            len(records),
-        )
+        batch = encode_batch(values, base_offset=begin, epoch=1, timestamp=begin)
+        self._append(compressed(batch) if is_compressed else batch, len(records))
         return begin, self.end
 
     def checkpoint(self, end_offset: int, *records: MetadataRecord) -> Path:

@@ -1,4 +1,4 @@
-"""Building logs in tests: small batches with telling values, and what a log holds as a list."""
+"""Builds logs in tests from small batches with readable values, and lists the content of a log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_batch(base_offset: int, epoch: int, values: Sequence[bytes]) -> bytes:
 
 
 class LogBench:
-    """A log on a simulated disk, with shorthand for what tests do to it."""
+    """A log on a simulated disk, with short methods for tests."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class LogBench:
         self.fs.crash(random.Random(seed), mode)
 
     def reopen(self, mode: CrashMode = LOSE_ALL, seed: int = 0) -> SegmentedLog:
-        """Lose power and start again."""
+        """Simulate a power failure and open the log again."""
         self.crash(mode, seed)
         return self.open()
 

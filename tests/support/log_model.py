@@ -1,7 +1,7 @@
-"""What a log may hold, as lists: the model that real logs are compared with after crashes.
+"""A model of a log as lists, with which real logs are compared after crashes.
 
-The rule is the promise of ``ports.LogStore``: everything flushed is there, nothing is there
-that was not written, and every cut is a cut at a place that was asked for.
+It states the contract of ``ports.LogStore``: every flushed record is there, no record is there that
+was not written, and the log was cut only where a cut was requested.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Record: TypeAlias = tuple[int, int, bytes]
 
 @dataclass(frozen=True)
 class LogModel:
-    """A log at one moment. ``records`` are those at and above ``start``."""
+    """The content of a log. ``records`` are those at and above ``start``."""
 
     start: OffsetAndEpoch = LOG_BEGINNING
     records: tuple[Record, ...] = ()
@@ -50,7 +50,7 @@ class LogModel:
         return self.start.epoch
 
     def appended(self, batches: list[tuple[int, list[bytes]]]) -> LogModel:
-        """With ``batches`` of (epoch, values) at the end."""
+        """Return the log with ``batches`` of (epoch, values) appended."""
         records, boundaries = list(self.records), list(self.boundaries)
         offset = self.end.offset
         for epoch, values in batches:
@@ -93,7 +93,7 @@ class LogModel:
         return replace(self, snapshots=(*self.snapshots, snapshot_id))
 
     def allows(self, found: LogModel) -> bool:
-        """Whether ``found`` may be what a crash of this log left behind."""
+        """Return whether ``found`` may be the state of this log after a crash."""
         if found.start == found.end and found.start in self.snapshots:
             newest = max(self.snapshots, key=lambda taken: (taken.epoch, taken.offset))
             if found.start == newest and found.start.offset >= self.flushed:

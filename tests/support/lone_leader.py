@@ -19,7 +19,7 @@ from tests.support.core_disk import disk_with, key
 
 
 class LoneLeader(CoreCluster):
-    """Node 1 leads; every other voter has its log, and nothing else is on the way."""
+    """Node 1 leads; every other voter has its log, and no message is in flight."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class LoneLeader(CoreCluster):
         is_proven: bool = True,
         **fields: Any,
     ) -> Output:
-        """A Fetch by ``sender``, by default at the leader's end and knowing all it knows."""
+        """Send a Fetch of ``sender``, by default from the leader's end with its high watermark."""
         leader = self[1]
         values = {
             "replica": key(max(sender, 0)),
@@ -74,7 +74,7 @@ class LoneLeader(CoreCluster):
         return self.call(1, lambda node: node.receive(self.now_ms, sender, received))
 
     def fetch_snapshot(self, sender: NodeId, snapshot_id: SnapshotId, **fields: Any) -> Output:
-        """Ask for a chunk of a checkpoint; it is decided, but not read."""
+        """Request a chunk of a checkpoint; the core decides, no chunk is read."""
         values = {"replica": key(max(sender, 0)), "position": 0, "max_bytes": 100, **fields}
         request = FetchSnapshotRequest(
             next(self._numbers), CLUSTER, epoch=self[1].epoch, snapshot_id=snapshot_id, **values
@@ -82,11 +82,11 @@ class LoneLeader(CoreCluster):
         return self[1].receive(self.now_ms, sender, request)
 
     def report(self, event: LocalEvent) -> Output:
-        """Let the leader's runtime report something."""
+        """Deliver a local event to the leader."""
         return self.call(1, lambda node: node.on_local_event(self.now_ms, event))
 
     def view(self, replica: ReplicaKey) -> ReplicaView | None:
-        """What describe-quorum shows of a replica."""
+        """Return a replica's row of describe-quorum."""
         return next((each for each in self[1].replicas() if each.key == replica), None)
 
     def fired(self, timer: Timer) -> int:

@@ -25,7 +25,7 @@ _SEED = 7
 
 
 class LoneReplica(ReplicaNode):
-    """A replica, its disk, and everything it sent and reported. ``node_id`` is 1."""
+    """A replica, its disk, and its messages and events. ``node_id`` is 1."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class LoneReplica(ReplicaNode):
         directory_id = self.voters[0].key.directory_id
         self.format_disk(directory_id, self.voters, is_bootstrapped=voters > 1)
 
-    # What the replica needs around it.
+    # The ports of the replica.
 
     def on_event(self, event: Event) -> None:
         self.events.append(event)
@@ -71,7 +71,7 @@ class LoneReplica(ReplicaNode):
     def send(self, to: NodeId, message: Message) -> None:
         self.sent.append((to, message))
 
-    # What a test does with it.
+    # For tests.
 
     def boot(self) -> LoneReplica:
         """Open the directory and start, as a process would."""
@@ -86,26 +86,26 @@ class LoneReplica(ReplicaNode):
         return self
 
     def persist(self) -> None:
-        """Let the disk catch up, again and again until nothing is waiting."""
+        """Complete the disk's work until none is left."""
         while self.groups:
             groups = tuple(self.groups)
             self.groups.clear()
             self.complete(*groups)
 
     def lead(self) -> LoneReplica:
-        """Move time until this lone voter leads and may write."""
+        """Move the time until this lone voter leads and accepts writes."""
         self.advance(5_000)
         assert self.replica.node.can_write, self.replica.node.role_name
         return self
 
     def advance(self, ms: int) -> None:
-        """Move time, tick, and let the disk catch up."""
+        """Move the time, tick, and complete the disk's work."""
         self.clock.time_ms += ms
         self.replica.tick()
         self.persist()
 
     def write(self, command: Command, *, persist: bool = True) -> list[Answer]:
-        """Submit a command; the list fills when it is answered."""
+        """Submit a command; its answer is added to the returned list."""
         answers: list[Answer] = []
         self.replica.controller.submit(command, RequestContext("tester"), answers.append)
         self.replica.turn()
@@ -114,5 +114,5 @@ class LoneReplica(ReplicaNode):
         return answers
 
     def crash(self, mode: CrashMode = LOSE_ALL, seed: int = 1) -> None:
-        """Power is lost; ``boot`` brings it back."""
+        """Simulate a power failure; ``boot`` starts the replica again."""
         self.fs.crash(random.Random(seed), mode)

@@ -1,7 +1,7 @@
-"""Messages in which something is not as it should be, by a seeded random source.
+"""Mutated messages of the core, drawn from a seeded random source.
 
-Every field of every message can become anything of its own kind: numbers at and beyond their
-bounds, identities of the wrong length, empty, doubled and huge tuples, other people's values.
+Every field of every message can get any value of its kind: numbers at and beyond their bounds,
+identities of the wrong length, empty, doubled and huge tuples, and values of other messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NUMBERS = (
     1 << 31, (1 << 63) - 1, 1 << 63, 1 << 70,
 )  # fmt: skip
 HUGE = 5_000
-"""Items of a huge tuple."""
+"""Number of items of a huge tuple."""
 _MADE: dict[str, tuple[Any, ...]] = {
     "diverging": (OffsetAndEpoch(0, 0), OffsetAndEpoch(1, 1), OffsetAndEpoch(-1, 3)),
     "snapshot_id": (OffsetAndEpoch(0, 0), OffsetAndEpoch(5, 1), OffsetAndEpoch(1 << 62, 1)),
@@ -35,13 +35,13 @@ _MADE: dict[str, tuple[Any, ...]] = {
 
 
 class Mutator:
-    """One seed, one sequence of mutants."""
+    """Draws mutants; one seed gives one sequence."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
     def mutate(self, message: Any) -> Any:
-        """A copy of ``message`` with one to three fields replaced."""
+        """Return a copy of ``message`` with one to three fields replaced."""
         names = [field.name for field in fields(message)]
         chosen = self._rng.sample(names, min(len(names), self._rng.choice((1, 1, 1, 2, 3))))
         return replace(
@@ -49,9 +49,9 @@ class Mutator:
         )
 
     def value(self, name: str, value: Any) -> Any:
-        """Something else of the same kind."""
+        """Return another value of the same kind."""
         rng = self._rng
-        # A core meets no bytes: records are their description (``WireNode``).
+        # A core sees no bytes of records, only their description (``WireNode``).
         if name in _MADE and (name == "records" or rng.random() < 0.7):
             return rng.choice((None, *_MADE[name]) if name != "snapshot_id" else _MADE[name])
         if isinstance(value, bool):
@@ -86,7 +86,7 @@ class Mutator:
         )
 
     def _inside(self, item: Any) -> Any:
-        """An item changed; a pair stays a pair, as the wire would make it."""
+        """Change an item; a pair stays a pair, as the decoder would build it."""
         if isinstance(item, tuple):
             at = self._rng.randrange(len(item))
             return (*item[:at], self.value("", item[at]), *item[at + 1 :])

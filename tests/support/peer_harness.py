@@ -1,31 +1,40 @@
-"""Replicas reduced to their network: a handler that records, on real loopback sockets."""
+"""Replicas that consist of their network and a recording handler, on real loopback sockets."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
 
+from quorate.demo.ports import free_ports
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Message, Received, ReceivedRequest
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.errors import ErrorCode
 from quorum.transport.framing import encode_frame
+from quorum.transport.grpc_stream import GrpcStream
 from quorum.transport.hello import Hello, encode_hello
-from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME, Link
+from quorum.transport.link import Link
 from quorum.transport.node_names import NodeNames
 from quorum.transport.peers import PeerNetwork
+from quorum.transport.probe import SocketAddress
 from quorum.transport.security import TlsIdentity
+from quorum.transport.streams import EOF, EndStatus, OpenedStream
+from quorum.transport.tcp_stream import TcpStream
 from quorum.types import OffsetAndEpoch, ReplicaKey
 from tests.support.peer_server import PeerServer
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 PATIENCE_S = 60.0
+GRPC, TCP = "grpc", "tcp"
+CARRIER = GRPC
+"""What carries the streams of replicas made here; the fixture ``carrier`` sets it."""
 
 
 def key(node_id: int) -> ReplicaKey:
@@ -67,15 +76,15 @@ def answer_to(request: Message, **changes: Any) -> Message:
 
 @dataclass
 class RecordingHandler:
-    """Collects all calls; ``until`` waits for a condition without polling."""
+    """Records all calls; ``until`` waits for a condition without polling."""
 
     received: list[tuple[int, Message]] = field(default_factory=list)
     requests: list[ReceivedRequest] = field(default_factory=list)
-    """Those of ``received``, in their envelopes."""
+    """The messages of ``received`` in their envelopes."""
     refused: list[int] = field(default_factory=list)
     failed: list[tuple[int, int]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
-    """Of the failed requests, in their order; empty for silence."""
+    """Errors of the failed requests, in their order; empty for a timeout."""
     on_request: Callable[[int, Message], None] | None = None
     _waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = field(default_factory=list)
 
@@ -116,21 +125,23 @@ class RecordingHandler:
 
 @dataclass
 class Replica:
-    """A network, its handler and the server others reach it by."""
+    """A network with its handler, and the server that accepts its peers."""
 
     handler: RecordingHandler
     link: Link
     network: PeerNetwork
     server: PeerServer
+    uses_one_carrier: bool = True
+    """Whether all its streams must have used the carrier under test."""
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.server.port}"
 
     def expire_requests(self, peer: int) -> None:
-        """Let the deadline pass of all that this replica asked ``peer`` and has no answer to.
+        """Expire the deadlines of all open requests to ``peer``.
 
-        Whatever has to happen before a deadline can be waited for, on a machine of any speed.
+        So a test can first wait for whatever must happen before a deadline, on any machine.
         """
         requests = self.network._channels[peer]._requests
         timeout_s, requests._timeout_s = requests._timeout_s, 0.0
@@ -156,35 +167,67 @@ async def replica(
     port: int = 0,
     hello: Hello | None = None,
 ) -> AsyncIterator[Replica]:
-    """A started replica; stopped at the end."""
+    """Start a replica; it is stopped at the end of the block."""
     handler = RecordingHandler()
+    (tcp_port,) = free_ports(1) if CARRIER == TCP else (0,)
+    presented = hello or Hello(cluster, key(node_id), digest, process_id=b"a process")
     link = Link(
-        hello or Hello(cluster, key(node_id), digest, process_id=b"a process"),
+        replace(presented, tcp_port=tcp_port),
         handler,
         timeout_s,
-        credentials=tls.channel_credentials if tls else None,
+        tls=tls,
         names=names,
     )
     network = PeerNetwork(link)
-    server = PeerServer(
-        network.service, f"127.0.0.1:{port}", tls.server_credentials() if tls else None
-    )
+    server = PeerServer(network.service, f"127.0.0.1:{port}", tls)
+    if tcp_port:
+        server.add_tcp(link, f"127.0.0.1:{tcp_port}")
     await server.start()
+    made = Replica(handler, link, network, server)
     try:
-        yield Replica(handler, link, network, server)
+        yield made
     finally:
         await network.stop()
         await server.stop()
+    counters = link.counters
+    if made.uses_one_carrier:
+        assert counters.tcp_connects == (counters.connects if CARRIER == TCP else 0)
 
 
 @asynccontextmanager
-async def mute_stream(to: Replica, hello: Hello) -> AsyncIterator[Any]:
+async def bare_stream(to: Replica) -> AsyncIterator[OpenedStream]:
+    """A stream of the carrier under test, without any of our rules: no hello was sent yet."""
+    tcp = to.server.tcp
+    port = tcp.port if tcp is not None else to.server.port
+    address = SocketAddress(socket.AF_INET, "127.0.0.1", port)
+    stream: OpenedStream = (GrpcStream if tcp is None else TcpStream)(address, "", None)
+    await stream.open()
+    try:
+        yield stream
+    finally:
+        await stream.close()
+
+
+async def end_of(stream: OpenedStream) -> EndStatus:
+    """Read until the other end ends the stream; return how."""
+    try:
+        while await stream.read() is not EOF:
+            pass
+    except Exception as error:
+        status = stream.status_of(error)
+        if status is None:
+            raise
+        return status
+    return EndStatus(grpc.StatusCode.OK, "")
+
+
+@asynccontextmanager
+async def mute_stream(to: Replica, hello: Hello) -> AsyncIterator[OpenedStream]:
     """A stream that completes the handshake and answers no probe, as if its machine had died."""
-    async with grpc.aio.insecure_channel(to.address) as channel:
-        call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
-        await call.write(encode_hello(hello))
-        await call.read()
+    async with bare_stream(to) as stream:
+        await stream.write(encode_hello(hello))
+        await stream.read()
         # It speaks for the replica once its request has come through.
-        await call.write(encode_frame(fetch(2, 1)))
+        await stream.write(encode_frame(fetch(2, 1)))
         await to.handler.until(lambda: bool(to.handler.received))
-        yield call
+        yield stream

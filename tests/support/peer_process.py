@@ -1,10 +1,11 @@
-"""A replica in a process of its own, to be killed: prints its port, then answers everything."""
+"""A replica in a process of its own, to be killed: prints its port, then answers all requests."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 
+from tests.support import peer_harness
 from tests.support.peer_harness import replica
 
 
@@ -17,4 +18,5 @@ async def main(node_id: int) -> None:
 
 
 if __name__ == "__main__":
+    peer_harness.CARRIER = sys.argv[2]
     asyncio.run(main(int(sys.argv[1])))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import grpc
 from grpc import aio
 
 from quorum.transport.limits import SERVER_OPTIONS
-from quorum.transport.running_calls import RunningCalls
+from quorum.transport.link import Link
+from quorum.transport.security import TlsIdentity
+from quorum.transport.served_methods import ServedMethods
 from quorum.transport.server import RaftService
+from quorum.transport.tcp_server import TcpServer
 
 _STOP_GRACE_S = 0.2
 
@@ -19,7 +21,7 @@ class PeerServer:
         self,
         service: RaftService,
         address: str,
-        credentials: grpc.ServerCredentials | None = None,
+        tls: TlsIdentity | None = None,
     ) -> None:
         """Bind ``host:port``; port 0 takes a free one.
 
@@ -27,19 +29,33 @@ class PeerServer:
             RuntimeError: The address cannot be bound.
         """
         self._service = service
-        self._running = RunningCalls()
-        self._server = aio.server(options=SERVER_OPTIONS, interceptors=(self._running,))
-        self._server.add_generic_rpc_handlers((service.handlers(),))
-        if credentials is None:
+        self._methods = ServedMethods()
+        self._methods.add_generic_rpc_handlers((service.handlers(),))
+        self._server = aio.server(options=SERVER_OPTIONS)
+        self._server.add_generic_rpc_handlers((self._methods,))
+        self.tcp: TcpServer | None = None
+        if tls is None:
             self.port: int = self._server.add_insecure_port(address)
         else:
-            self.port = self._server.add_secure_port(address, credentials)
+            self.port = self._server.add_secure_port(address, tls.server_credentials())
+
+    def add_tcp(self, link: Link, address: str) -> None:
+        """Bind a port of TCP streams as well."""
+        self.tcp = TcpServer(self._service.exchange, address, link)
 
     async def start(self) -> None:
         """Accept streams and calls."""
         await self._server.start()
+        if self.tcp is not None:
+            await self.tcp.start()
 
     async def stop(self) -> None:
         """Send the end of the stream, then stop everything at once."""
         await self._service.send_goodbye()
-        await self._running.stop(self._server, _STOP_GRACE_S)
+        await self.stop_without_goodbye(_STOP_GRACE_S)
+
+    async def stop_without_goodbye(self, grace_s: float = 0.0) -> None:
+        """Stop without the announcement."""
+        if self.tcp is not None:
+            await self.tcp.stop()
+        await self._methods.stop(self._server, grace_s)

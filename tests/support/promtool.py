@@ -1,4 +1,4 @@
-"""Where Prometheus' own checker is; tests that need it are skipped where it is nowhere."""
+"""Finds Prometheus' promtool; tests that need it are skipped where it is not installed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 _FETCHED = Path(__file__).resolve().parents[2] / ".venv" / "promtool" / "usr" / "bin"
-"""Where the system has none, ``.ci/promtool`` puts one here."""
+"""``.ci/promtool`` installs it here if the system has none."""
 PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=_FETCHED)
 
 
 def promtool(*arguments: str, page: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run it to its end, with ``page`` as its input."""
+    """Run promtool with ``page`` as its input."""
     assert PROMTOOL is not None
     return subprocess.run([PROMTOOL, *arguments], input=page, capture_output=True, check=False)

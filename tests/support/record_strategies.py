@@ -1,4 +1,4 @@
-"""Hypothesis strategies and a world simulator that make metadata records of every type."""
+"""Hypothesis strategies and a generator of consistent metadata records of every type."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 def values_of(kind: Kind) -> st.SearchStrategy[Any]:
-    """Every value a field of that kind may hold."""
+    """All values that a field of that kind may hold."""
     if isinstance(kind, ArrayOf):
         return st.lists(values_of(kind.element), max_size=4).map(tuple)
     if isinstance(kind, StructOf):
@@ -62,7 +62,7 @@ def values_of(kind: Kind) -> st.SearchStrategy[Any]:
 
 
 def field_values(spec: FieldSpec) -> st.SearchStrategy[Any]:
-    """Every value of a field, its null included."""
+    """All values of a field, including null."""
     values = values_of(spec.kind)
     return st.none() | values if spec.nullable else values
 
@@ -91,7 +91,7 @@ def records() -> st.SearchStrategy[MetadataRecord]:
 
 
 class World:
-    """Creates random records that are consistent with the earlier ones. Seeded: reproducible."""
+    """Creates random records that are consistent with the earlier ones, reproducible by seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -103,7 +103,7 @@ class World:
         self.serial = 0
 
     def step(self) -> list[MetadataRecord]:
-        """One command's worth of records."""
+        """Return the records of one command."""
         choices = [self._broker, self._topic, self._config, self._misc, self._producer]
         if self.brokers:
             choices += [self._broker_change, self._broker_event, self._unregister]
@@ -113,7 +113,7 @@ class World:
         return self.rng.choice(choices)()
 
     def steps(self, count: int) -> list[MetadataRecord]:
-        """The records of several commands."""
+        """Return the records of several commands."""
         return [record for _ in range(count) for record in self.step()]
 
     def _extra(self) -> Extra | None:
@@ -240,7 +240,7 @@ class World:
         return [InitProducerRecord(self.next_producer_id - 1, 0)]
 
     def _transactional(self) -> MetadataRecord:
-        """No two names ever hold the same producer id."""
+        """Draw a producer id that no other name holds."""
         name, count = self.rng.randrange(3), self.rng.randrange(5)
         return TransactionalIdRecord(f"tx{name}", 3 * count + name)
 

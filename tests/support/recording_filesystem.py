@@ -1,4 +1,4 @@
-"""A file system that notes the order of durable steps and can fail at a chosen one."""
+"""A file system that records the order of durable steps and can fail at a chosen one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from quorum.ports import File, FileSystem
 
 
 class RecordingFileSystem:
-    """Wraps another file system; ``steps`` lists what was done, as ``verb name``.
+    """Wraps another file system. ``steps`` lists its calls as ``verb name``.
 
-    ``fail_at`` names a step (or its verb alone) that raises ``StorageError`` instead.
+    A step that ``fail_at`` names, or whose verb it names, raises ``StorageError`` instead.
     """
 
     def __init__(self, inner: FileSystem) -> None:
@@ -23,7 +23,7 @@ class RecordingFileSystem:
     def note(self, verb: str, path: Path) -> None:
         step = f"{verb} {path.name}"
         if self.fail_at in (verb, step):
-            raise StorageError(f"told to fail at {step}", path)
+            raise StorageError(f"a seeded failure at {step}", path)
         self.steps.append(step)
 
     def open(self, path: Path, *, create: bool = False, writable: bool = False) -> File:

@@ -1,7 +1,7 @@
-"""Finds references in documents and sources that lead nowhere.
+"""Finds references in documents and sources whose target does not exist.
 
-A reference is whatever a reader would follow: a path, a heading of a page, the number of an ADR or
-a requirement, a module's name, a section of a paper. Links of Markdown are checked elsewhere
+A reference is anything that a reader would follow: a path, a heading of a page, the number of an
+ADR or a requirement, a module's name, a section of a paper. Markdown links are checked elsewhere
 (``tests/tidy/test_doc_commands.py``).
 """
 
@@ -41,14 +41,14 @@ _TARGET = re.compile(
     r"ADRs? \d|KIP-\d|KAFKA-\d|ZOOKEEPER-\d|Raft|dissertation|\.(?:md|py|proto)\b|`|\d{3}\.\d|#\d"
 )
 _BASES = (ROOT, ROOT / "proto", ROOT / "tests" / "scenario" / "testdata")
-"""What a path may be relative to."""
+"""Folders that a path may be relative to."""
 _FOREIGN = re.compile(r"Raft|dissertation|KIP-|RFC|paper|Lamport|Ongaro")
 _FOREIGN_REACH = 160
-"""Characters before "section 5.2" in which the foreign text has to be named."""
+"""Number of characters before "section 5.2" in which its paper has to be named."""
 
 
 def problems(text: str) -> list[str]:
-    """Return what in ``text`` leads nowhere, in words; empty when everything is there."""
+    """Return the references of ``text`` without a target, in words; empty if there are none."""
     # A sentence may run over lines, but not over a blank one.
     plain = re.sub(r"[ \t]*\n[ \t#|]*(?=\S)", " ", re.sub(r"\n[ \t#]*\n", "\n¶\n", text))
     return [problem for rule in _RULES for problem in rule(plain)]

@@ -1,9 +1,9 @@
 """Collects the refusals that services send while tests run, and compares them with the tables.
 
-A plugin of every run (``tests/conftest.py``). A test fails at its end if a service of this process
-sent a refusal that its table does not have. Exempt are tests that invent codes (``made_up_codes``);
-their refusals are not counted. ``--refusals FILE`` writes all refusals that were sent; ``shown_by``
-runs such a run. All tests together must show every refusal of the tables.
+A plugin of every pytest run (``tests/conftest.py``). A test fails at its end if a service of this
+process sent a refusal that its table does not have. Tests that invent codes (``invented_codes``)
+are exempt, and their refusals do not count. ``--refusals FILE`` writes all refusals that were sent;
+``shown_by`` starts such a run. All tests together must show every refusal of the tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _sent: set[Refusal] = set()
 
 
 class _Lines(logging.Handler):
-    """Takes the refusals of the log, from whichever thread sends them."""
+    """A log handler that collects refusals, from any thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,15 +36,45 @@ class _Lines(logging.Handler):
 
 
 def declared(service: Service) -> set[Refusal]:
-    """The table of a service."""
-    # Imported on demand: most tests do not use services.
-    if service is Service.PEERS:
-        from quorum.transport.answers import peer_refusals
+    """Return the table of a service."""
+    return peer_refusals() if service is Service.PEERS else client_refusals()
 
-        return peer_refusals()
-    from quorate.services.answers import client_refusals
 
-    return client_refusals()
+# The tables are imported on demand: most tests do not use services.
+
+
+def peer_refusals() -> set[Refusal]:
+    """Return every error code and status with which RaftService refuses a request."""
+    from quorum.core.messages.message_types import REQUESTS
+    from quorum.transport.answers import STATUSES, codes_of, kind_of
+
+    codes = {
+        Refusal(Service.PEERS, kind_of(request), Form.ANSWER, code.name)
+        for request in REQUESTS
+        for code in codes_of(request)
+    }
+    statuses = {
+        Refusal(Service.PEERS, method, Form.STATUS, status.name)
+        for method, found in STATUSES.items()
+        for status in found
+    }
+    return codes | statuses
+
+
+def client_refusals() -> set[Refusal]:
+    """Return every error code with which a service for clients refuses a call or a part of it."""
+    from quorate.services.answers import ANSWERS
+
+    return {
+        Refusal(Service.CLIENTS, method, form, code.name)
+        for method, found in ANSWERS.items()
+        for form, codes in (
+            (Form.STATUS, found.statuses),
+            (Form.ANSWER, found.answers),
+            (Form.PART, found.parts),
+        )
+        for code in codes
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +88,7 @@ def nothing_undeclared_is_sent(request: pytest.FixtureRequest) -> Iterator[None]
     log.setLevel(logging.NOTSET)
     log.removeHandler(seen)
     sent = seen.refusals
-    if request.node.get_closest_marker("made_up_codes"):
+    if request.node.get_closest_marker("invented_codes"):
         return
     _sent.update(sent)
     undeclared = {each for each in sent if each not in declared(each.service)}
@@ -72,10 +102,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def shown_by(folder: str, file: Path) -> set[Refusal]:
-    """What services refuse in the tests of a folder, but for those that count it."""
+    """Return the refusals in the tests of a folder, except the tests that count them."""
     command = [sys.executable, "-m", "pytest", "-x", folder, "--refusals", str(file)]
     command += ["-p", "no:cacheprovider", "--ignore-glob=*answers_shown.py"]
-    # Runs that clear away one another's temporary folders fail now and then.
+    # Each run has its own temporary folder: runs that clean up one another's fail at times.
     command += ["--basetemp", str(file.with_name("inner"))]
     run = subprocess.run(
         command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False

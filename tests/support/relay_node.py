@@ -22,7 +22,7 @@ WAIT_MS = CONFIG.fetch_max_wait_ms
 
 
 class RelayNode:
-    """Relay 7, which knows from leader 1 that offsets below ``committed`` are committed."""
+    """Relay 7, to which leader 1 has reported that offsets below ``committed`` are committed."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RelayNode:
         return answers(self.output)
 
     def ask(self, number: int = 1, **fields: Any) -> list[tuple[int, FetchResponse]]:
-        """An observer's Fetch, by default node 8's at the committed end, which it knows."""
+        """Return an observer's Fetch, by default node 8's at the high watermark that it knows."""
         asked = FetchRequest(
             number, CLUSTER, key(8), 1, 3, 1, high_watermark=3, max_wait_ms=WAIT_MS
         )
@@ -75,7 +75,7 @@ class RelayNode:
         return answers(self._noted(self.node.tick(self.now_ms)))
 
     def _noted(self, output: Output) -> Output:
-        """``fetch`` is the newest Fetch of this relay."""
+        """Return the response to ``fetch``, the newest Fetch of this relay."""
         for each in (*output.immediate, *output.after_persist):
             if isinstance(each.message, FetchRequest):
                 self.fetch = each.message

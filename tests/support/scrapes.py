@@ -1,4 +1,4 @@
-"""What gauges are read from in tests: a follower among three, in plain values."""
+"""The views that gauges read in tests: a follower of a cluster of three, in plain values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def view(
 def scrape(
     *replicas: ReplicaView, image: object = None, snapshots: Any = None, **changes: object
 ) -> Scrape:
-    """``changes`` are attributes of the core."""
+    """Return the views; ``changes`` replaces attributes of the core."""
     node: dict[str, object] = {
         "role_name": "Follower",
         "is_voter": True,

@@ -1,7 +1,7 @@
 """A quorum in memory behind the client services: one shared log, any number of nodes.
 
-Everything committed is applied at once on every node unless the test holds it back. Producers
-are remembered in the shared state, as the log would, so that exactly-once can be counted.
+Everything committed is applied at once on every node, unless the test holds it back. The shared
+state stores producers, as a log does, so that tests can count applied commands.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import grpc
 
 from quorate.client.limits import SERVER_OPTIONS
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
+from quorate.services.access_gate import AccessGate
 from quorate.services.ports import (
     Cancel,
     Leadership,
@@ -25,8 +26,8 @@ from quorate.services.registration import ClientServices
 from quorum.batch import read_header, scan_batches
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
-from quorum.errors import ErrorCode
-from quorum.transport.running_calls import RunningCalls
+from quorum.errors import CommandError, ErrorCode
+from quorum.transport.served_methods import ServedMethods
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 from statemachine import commands
 from statemachine.codec import encode_record
@@ -38,7 +39,7 @@ from tests.support.shared_log import TIMESTAMP, SharedLog
 
 
 class FakeNode:
-    """A ``ServedNode`` over a ``SharedLog``. Knobs are plain attributes."""
+    """A ``ServedNode`` over a ``SharedLog``. Tests set its attributes to change its behaviour."""
 
     def __init__(self, log: SharedLog, node_id: int = 1) -> None:
         self.log = log
@@ -58,6 +59,7 @@ class FakeNode:
         self._touched = asyncio.Event()
         self.reads: list[Callable[[int | None], None]] = []
         self.auto_confirm = True
+        self.waits_max = 1000
         self.snapshot: SnapshotId | None = None
         self.voters = (Voter(ReplicaKey(node_id), (Endpoint("CONTROLLER", "localhost", 9093),)),)
         self.log_reads = 0
@@ -121,25 +123,25 @@ class FakeNode:
         self._evaluate(command, context, on_answer)
 
     async def until(self, is_so: Callable[[], object]) -> None:
-        """Wait for calls to come in until something is so."""
+        """Wait until a condition holds; it is checked after each call."""
         while not is_so():
             self._touched.clear()
             await self._touched.wait()
 
     async def holds(self, count: int) -> None:
-        """Wait until that many commands are held back."""
+        """Wait until so many commands are held back."""
         await self.until(lambda: len(self.held or ()) >= count)
 
     async def has_listeners(self, count: int) -> None:
-        """Wait until that many calls listen for what is published."""
+        """Wait until so many calls listen for published changes."""
         await self.until(lambda: len(self._listeners) >= count)
 
     async def has_waits(self, count: int) -> None:
-        """Wait until exactly that many reads wait for an offset."""
+        """Wait until exactly so many reads wait for an offset."""
         await self.until(lambda: len(self._waits) == count)
 
     async def has_reads(self, count: int) -> None:
-        """Wait until that many reads wait for their confirmation."""
+        """Wait until so many reads wait for their confirmation."""
         await self.until(lambda: len(self.reads) >= count)
 
     def release(self) -> None:
@@ -168,7 +170,7 @@ class FakeNode:
             if context.producer_id >= 0:
                 log.answers[key] = answer
         code = self.after_submit(command) if self.after_submit is not None else None
-        on_answer(answer if code is None else Answer(code, "told to say so"))
+        on_answer(answer if code is None else Answer(code, "set by the test"))
 
     def _apply(self, command: Command, context: RequestContext) -> Answer:
         result: dict[str, object] = {}
@@ -202,7 +204,7 @@ class FakeNode:
         return Answer(ErrorCode.NONE, "", end, self.log.epoch, result)
 
     def commit(self, *values: bytes) -> int:
-        """Write records past the controller."""
+        """Write records without the controller."""
         end, _ = self.log.append(list(values) or [encode_record(NoOpRecord())])
         self.publish()
         return end
@@ -225,7 +227,7 @@ class FakeNode:
             call()
 
     def evaluate_submitted(self) -> None:
-        """Everything is evaluated as it is submitted."""
+        """Do nothing: commands are evaluated when they are submitted."""
 
     def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
         if self.auto_confirm:
@@ -235,6 +237,8 @@ class FakeNode:
             self._touched.set()
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
+        if len(self._waits) >= self.waits_max:
+            raise CommandError(ErrorCode.RESOURCE_EXHAUSTED, "too many calls wait for an offset")
         entry = (offset, on_applied)
         self._waits.append(entry)
         self._touched.set()
@@ -325,11 +329,13 @@ async def start(
     node, services, on_failure=None, credentials=None, address="127.0.0.1:0", **options
 ):
     """One more server for a node; its address is stored in the node."""
-    running = RunningCalls()
-    server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=(running,))
+    policy = options.get("policy")
+    methods = ServedMethods(*([] if policy is None else [AccessGate(node, policy)]))
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    server.add_generic_rpc_handlers((methods,))
     kept = ClientServices(node, **options, **({"on_failure": on_failure} if on_failure else {}))
     services.append(kept)
-    kept.register(server)
+    kept.register(methods)
     if credentials is None:
         port = server.add_insecure_port(address)
     else:
@@ -338,14 +344,14 @@ async def start(
     await kept.start()
     node.address = f"localhost:{port}" if credentials else f"127.0.0.1:{port}"
     server.services = kept  # type: ignore[attr-defined]
-    server.running = running  # type: ignore[attr-defined]
+    server.methods = methods  # type: ignore[attr-defined]
     return server
 
 
 async def stop(server) -> None:
-    """Stop as a node does: every call is ended with a reason."""
+    """Stop the server as a node does: every call ends with a reason."""
     await server.services.stop()
-    await server.running.stop(server, None)
+    await server.methods.stop(server, None)
 
 
 def cluster(count: int = 3, leader: int | None = 1) -> tuple[SharedLog, list[FakeNode]]:

@@ -1,4 +1,4 @@
-"""The log that all nodes of a quorum in memory share: what a majority of disks would hold."""
+"""The log that all nodes of a quorum in memory share; it stands for the disks of a majority."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMESTAMP = 1_700_000_000_000
 
 @dataclass
 class SharedLog:
-    """What a majority of disks would hold."""
+    """The shared log, with the content that a majority of disks would have."""
 
     batches: list[bytes] = field(default_factory=list)
     end: int = 0
@@ -42,7 +42,7 @@ class SharedLog:
         return self.end, batch
 
     def truncate(self, end: int) -> None:
-        """What only an unsafe recovery does."""
+        """Cut committed records, as only an unsafe recovery does."""
         self.batches = [b for b in self.batches if read_header(b).base_offset < end]
         self.end = read_header(self.batches[-1]).end_offset if self.batches else self.start.offset
 

@@ -1,13 +1,13 @@
 """A file system for real processes that keeps everything un-synced in the process's memory.
 
-The kernel keeps written pages when a process is killed, so a SIGKILL alone never loses what
-was not synced. Here writes, cuts, creations, renames and removals reach the operating system
-only in ``sync`` and ``sync_directory``: killing the process has the effect of pulling the
-plug. Reads see the pending state. A server selects it with
+The kernel keeps written pages when a process is killed, so a SIGKILL alone never loses unsynced
+bytes. Here writes, cuts, creations, renames and removals reach the operating system only in
+``sync`` and ``sync_directory``. So killing the process has the effect of a power failure. Reads see
+the pending state. A server selects it with
 ``--filesystem tests.support.volatile_filesystem:VolatileFileSystem``.
 
-``NoSyncFileSystem`` is the build with fsync disabled: nothing ever reaches the disk, and every
-test that kills processes must notice.
+``NoSyncFileSystem`` stands for a build with fsync disabled: no write ever reaches the disk, and
+every test that kills processes must find that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PART_SUFFIX = ".volatile"
 
 
 class _Base(Protocol):
-    """What is durable of a file: on the disk, or in memory while it has no durable name."""
+    """The durable content of a file: on disk, or in memory while its name is not durable."""
 
     def read_at(self, position: int, size: int) -> bytes: ...
     def append(self, data: bytes) -> int: ...
@@ -55,7 +55,7 @@ class _Unnamed:
         del self.data[size:]
 
     def sync(self) -> None:
-        """It is durable as soon as its name is."""
+        """Do nothing: the content is durable as soon as the name is."""
 
     def size(self) -> int:
         return len(self.data)
@@ -65,7 +65,7 @@ class _Unnamed:
 
 
 class _Node:
-    """A file: its durable base, and what was done to it since the last sync.
+    """A file: its durable base, and its changes since the last sync.
 
     The content is ``base[:kept]`` with ``patches`` laid over it in order, then ``tail``.
     """
@@ -119,7 +119,7 @@ class _Node:
         self.patches = [(at, data[: size - at]) for at, data in self.patches if at < size]
 
     def push(self) -> None:
-        """Hand everything to the base; durable when that is synced."""
+        """Write all changes to the base; they are durable when the base is synced."""
         if self.kept < self.base.size():
             self.base.truncate(self.kept)
         for position, data in self.patches:
@@ -131,12 +131,12 @@ class _Node:
         self.kept = self.base.size()
 
     def adopt(self, base: _Base) -> None:
-        """Go on upon another base with the same durable content."""
+        """Continue on another base with the same durable content."""
         self.base.close()
         self.base = base
 
     def __del__(self) -> None:
-        # A replaced file has no name and no handle left; its descriptor goes with it.
+        # A replaced file has neither name nor handle left; its descriptor is closed.
         self.base.close()
 
 
@@ -179,21 +179,23 @@ class VolatileFile:
             return self._open_node().size()
 
     def close(self) -> None:
-        """The content stays with the file system: closing does not sync."""
+        """Close the handle without a sync; the file system keeps the content."""
         self._node = None
 
 
 class VolatileFileSystem:
-    """``ports.FileSystem``: the operating system's files as of their last sync, and in memory
-    what happened since. One per process; usable from any thread."""
+    """``ports.FileSystem`` that keeps changes since the last sync in memory.
+
+    One per process; usable from any thread.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._os = OsFileSystem()
         self._nodes: dict[Path, _Node | None] = {}
-        """Files touched so far, by present name; None for a name that is gone."""
+        """Files used so far, by present name; None for a removed name."""
         self._pending: dict[Path, list[Callable[[], None]]] = {}
-        """Changes of names per directory, to be carried out when it is synced."""
+        """Pending changes of names per directory, made when the directory is synced."""
 
     # ------------------------------------------------------------------ ports.FileSystem
 
@@ -264,11 +266,11 @@ class VolatileFileSystem:
     # ------------------------------------------------------------------ inside
 
     def sync_node(self, node: _Node) -> None:
-        """Make a file's content durable, as far as its name is."""
+        """Make a file's content durable; it survives a crash only if its name is durable too."""
         with self.lock:
             node.push()
             base = node.base
-        # Outside the lock: a slow disk must not hold up readers here either.
+        # Outside the lock: a slow disk must not delay readers.
         base.sync()
 
     def _later(self, directory: Path, change: Callable[[], None]) -> None:

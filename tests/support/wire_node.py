@@ -1,4 +1,4 @@
-"""A core that takes and sends messages as they travel, its runtime's part being left out."""
+"""A core that receives and sends wire messages, without the part of the runtime."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from simulation.harness.arrival import received
 
 
 class WireNode(RaftNode):
-    """In place of bytes, the records of a ``FetchResponse`` that it sends are a ``ServeRecords``.
+    """A node whose Fetch responses carry descriptions instead of the bytes of records.
 
-    Those of one that it takes are a ``ReceivedRecords``.
+    A ``FetchResponse`` that it sends carries a ``ServeRecords``, a received one a
+    ``ReceivedRecords``.
     """
 
     def receive(self, now_ms: int, sender: NodeId, message: Any) -> Output:

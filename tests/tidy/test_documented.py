@@ -33,7 +33,13 @@ def test_every_setting_is_read_somewhere() -> None:
         if not path.relative_to(ROOT).as_posix().startswith("quorate/config")
     )
     # These are read through properties of their section that put them together.
-    through_properties = {"advertised_client", "advertised_peer", "peer", "client"}
+    through_properties = {
+        "advertised_client",
+        "advertised_peer",
+        "advertised_peer_tcp_port",
+        "peer",
+        "client",
+    }
     unread = [
         key
         for key, setting in settings().items()

@@ -27,6 +27,7 @@ STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "st
 
 WATCHED = {
     "quorate/cli/broker_session.py": "the command awaits it",
+    "quorate/cli/patience.py": "the command awaits it",
     "quorate/client/stream.py": "ends with its stream; a lost stream is searched again",
     "quorate/client/writer.py": "a failed search is begun again by the next sweep",
     "quorate/demo/story.py": "the demo awaits it",
@@ -39,9 +40,9 @@ WATCHED = {
     "quorate/services/stream_session.py": "ends with its stream, which awaits it",
     "quorum/runtime/writer.py": "a thread whose failure ends the process",
     "quorum/transport/inbound.py": "one read and one end; both end with their stream",
-    "quorum/transport/message_reads.py": "one read; ends with its call",
     "quorum/transport/peers.py": "closes one channel; the stop awaits it",
     "quorum/transport/server.py": "one goodbye each, awaited for a bounded time",
+    "quorum/transport/tcp_server.py": "one stream each; a failure goes to the loop's handler",
 }
 
 

@@ -1,6 +1,6 @@
 """Nodes that are cut off for a while, and meet a stranger there: afterwards all must follow again.
 
-In a storm of faults the next election brings back whoever was led into a later epoch. Here nothing
+Under many faults the next election brings back a node that was moved to a later epoch. Here nothing
 else goes wrong, so no election comes by itself.
 """
 

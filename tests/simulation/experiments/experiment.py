@@ -10,7 +10,7 @@ from simulation.invariants.violation import Violation
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One kind of run for what a storm of faults cannot show.
+    """One kind of run, for bugs that random faults cannot show.
 
     ``run`` takes a seed, which decides everything, and returns what was violated.
     """

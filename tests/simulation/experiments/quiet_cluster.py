@@ -52,7 +52,7 @@ class QuietCluster(Population):
             self.scheduler.step()
 
     def leader(self) -> Member | None:
-        """Whoever takes writes now."""
+        """Return the leader that accepts writes now."""
         for member in self.members.values():
             if member.replica is not None and member.replica.node.can_write:
                 return member

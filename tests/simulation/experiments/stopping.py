@@ -1,4 +1,4 @@
-"""An operator who asks before a node is stopped: whoever was told yes does not lose the majority.
+"""An operator who asks before a node is stopped: after a yes the majority is not lost.
 
 Real are the replicas and the command's own reasoning (``quorate.cli.quorum_may_stop``), which asks
 the leader and waits in virtual time.

@@ -1,4 +1,4 @@
-"""``python -m tests.simulation.zoo``: look for every bug in turn and print what found it."""
+"""``python -m tests.simulation.zoo``: search for every bug in turn and print what found it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.simulation.zoo.table import BUGS
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Hunt; 1 when a bug was not found, or found by something that it is not known for."""
+    """Hunt; return 1 if a bug was not found, or was found by an unexpected check."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.zoo")
     parser.add_argument("--name", action="append", help="only this bug; may be repeated")
     parser.add_argument("--seeds-max", type=int, help="seeds to draw, from 1; default: each bug's")
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _hunt_all(bugs: Sequence[Bug], seeds_max: int | None, jobs: int) -> Iterator[tuple[Row, str]]:
-    """Hunt for each bug from seed 1, and say what came of it in the order of the bugs."""
+    """Hunt for each bug from seed 1, and print the results in the order of the bugs."""
     if jobs == 1 or len(bugs) == 1:
         yield from (_hunt(bug, seeds_max) for bug in bugs)
         return
@@ -68,7 +68,7 @@ def _hunt_all(bugs: Sequence[Bug], seeds_max: int | None, jobs: int) -> Iterator
 
 
 def _hunt_named(name: str, seeds_max: int | None) -> tuple[Row, str]:
-    """In a process of its own: a bug is code, and does not travel."""
+    """Hunt one bug in a process of its own; a bug is code and cannot be pickled."""
     return _hunt(next(bug for bug in BUGS if bug.name == name), seeds_max)
 
 

@@ -1,4 +1,4 @@
-"""Broken replicas that tell clients what is not so, or not yet."""
+"""Broken replicas that give clients answers that are wrong or too early."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answer_before_commit(patch: Patch) -> None:
 
 
 def duplicate_answered_before_commit(patch: Patch) -> None:
-    """A command sent again gets its first answer at once, though that is not committed yet."""
+    """A repeated command gets its first answer at once, although it is not committed yet."""
     evaluate = GroupFormer.evaluate
 
     def evaluate_and_repeat(
@@ -54,7 +54,7 @@ def duplicate_answered_before_commit(patch: Patch) -> None:
 
 
 def open_writes_called_done(patch: Patch) -> None:
-    """A leader that loses its office tells the clients of open writes that they are done."""
+    """A deposed leader answers open writes as successful."""
 
     def survivors(self: Group, end_offset: int) -> Iterator[tuple[PendingAnswer, bool]]:
         for pending in self.answers:
@@ -64,7 +64,7 @@ def open_writes_called_done(patch: Patch) -> None:
 
 
 def writes_evaluated_before_the_log_is_applied(patch: Patch) -> None:
-    """A new leader takes writes before what earlier epochs wrote is committed and applied."""
+    """A new leader evaluates writes before records of earlier epochs are committed and applied."""
     establish = leadership_term.establish
 
     def establish_and_write(core: CoreState, leader: Leader) -> None:
@@ -76,7 +76,7 @@ def writes_evaluated_before_the_log_is_applied(patch: Patch) -> None:
 
 
 def expectations_kept_after_losing_leadership(patch: Patch) -> None:
-    """A deposed leader keeps what it had expected to be committed."""
+    """A deposed leader keeps its uncommitted image."""
 
     def keep(uncommitted_image: UncommittedImage, *, is_replayed: bool) -> None:
         del uncommitted_image, is_replayed
@@ -85,7 +85,7 @@ def expectations_kept_after_losing_leadership(patch: Patch) -> None:
 
 
 def only_the_last_sequence_known(patch: Patch) -> None:
-    """Of a producer only the newest answer is known; an older command sent again counts as new."""
+    """Only a producer's newest answer is stored; a repeat of an older command counts as new."""
     evaluate_in_epoch = producers._evaluate_in_epoch
 
     def evaluate_by_last(
@@ -99,7 +99,7 @@ def only_the_last_sequence_known(patch: Patch) -> None:
 
 
 def stamps_follow_the_wall_clock(patch: Patch) -> None:
-    """Records are stamped by the wall clock, also when somebody has set it back."""
+    """Records get the time of the wall clock, even after it was set back."""
     begin_group = Proposer._begin_group
 
     def begin_at_wall_time(proposer: Proposer, now_ms: int, wall_ms: int) -> GroupFormer:
@@ -111,7 +111,7 @@ def stamps_follow_the_wall_clock(patch: Patch) -> None:
 
 
 def stamps_below_control_batches(patch: Patch) -> None:
-    """Writes are stamped without regard to the quorum's own batches that are not committed yet."""
+    """Timestamps of writes ignore the quorum's own uncommitted batches."""
 
     class Blind:
         """The log without the stamps of control batches."""
@@ -182,7 +182,7 @@ BUGS = (
         "stamps-below-control-batches",
         stamps_below_control_batches,
         ("timestamps-rise",),
-        "found by the simulation, a change of voters and a clock set back",
+        "found by the simulation: a voter change and a clock that was set back",
         scenario="membership/stamps_rise_over_a_change.scn",
     ),
 )

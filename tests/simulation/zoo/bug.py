@@ -1,4 +1,4 @@
-"""A deliberately broken replica: how to break it and what notices."""
+"""A deliberately broken replica: how to break it and which checks find it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.simulation.experiments.experiment import Experiment
 
 
 class Patch(Protocol):
-    """What breaking needs; ``pytest.MonkeyPatch`` is one. Undone by its owner."""
+    """Replaces attributes to break a replica; ``pytest.MonkeyPatch`` is one. Its owner undoes
+    it."""
 
     def setattr(self, target: Any, name: str, value: object) -> None:
         """Replace an attribute."""
@@ -20,12 +21,12 @@ class Patch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One entry of the zoo. What catches it knows nothing of it.
+    """One entry of the zoo. The checks that find it do not know of it.
 
     ``caught_by`` are the names of the properties it may violate first. Seeds are drawn in order
-    from 1; ``seeds`` is the bound within which it must be found. What the weather of no profile
-    shows names an experiment, which draws seeds as well. What no seed reaches names a scenario,
-    whose steps one of the same properties must then refuse; that it prints something else is not
+    from 1; ``seeds`` is the bound within which it must be found. A bug that the faults of no
+    profile show names an experiment, which draws seeds as well. A bug that no seed reaches names a
+    scenario, in which one of the same properties must fail; other output than expected is not
     enough.
     """
 
@@ -41,11 +42,11 @@ class Bug:
     scenario: str = ""
     """Path below ``tests/scenario/testdata``; empty where the simulation finds it."""
     experiment: Experiment | None = None
-    """What is run in place of episodes."""
+    """The experiment that runs in place of episodes."""
 
     @property
     def ran(self) -> str:
-        """What has to be run to see it."""
+        """The profile, experiment or scenario that shows it."""
         if self.experiment is not None:
             return self.experiment.name
         return self.scenario or self.options.profile

@@ -1,4 +1,4 @@
-"""Broken replicas whose checkpoints, or what they do with them, lack something."""
+"""Broken replicas with incomplete checkpoints, or with wrong rules for them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _leaving_out(patch: Patch, kind: type[MetadataRecord]) -> None:
 
 
 def dedupe_table_not_in_checkpoints(patch: Patch) -> None:
-    """Checkpoints do not contain what producers were answered."""
+    """Checkpoints do not contain the stored answers of producers."""
     _leaving_out(patch, ProducerStateRecord)
 
 
@@ -59,12 +59,12 @@ def broker_epoch_not_in_kafka_checkpoints(patch: Patch) -> None:
 
 
 def next_producer_id_not_in_checkpoints(patch: Patch) -> None:
-    """Checkpoints do not say which producer ids were handed out."""
+    """Checkpoints do not contain the next producer id."""
     _leaving_out(patch, ProducerIdsRecord)
 
 
 def uncommitted_records_in_checkpoints(patch: Patch) -> None:
-    """A leader's checkpoint holds what it expects to be committed."""
+    """A leader's checkpoint contains uncommitted records."""
     write_now = CheckpointManager.write_now
 
     def write_ahead(manager: CheckpointManager) -> SnapshotId | None:
@@ -87,7 +87,7 @@ def uncommitted_records_in_checkpoints(patch: Patch) -> None:
 
 
 def trimmed_beyond_the_checkpoint(patch: Patch) -> None:
-    """A leader trims its log to the high watermark, whether a checkpoint covers that or not."""
+    """A leader trims its log to the high watermark, with or without a checkpoint of it."""
 
     def trim_target(core: CoreState, leader: Leader) -> SnapshotId | None:
         end = core.high_watermark
@@ -99,21 +99,21 @@ def trimmed_beyond_the_checkpoint(patch: Patch) -> None:
 
 
 def silent_observers_passed_over(patch: Patch) -> None:
-    """A new leader trims its log by those it has heard, and waits for nobody else."""
+    """A new leader trims its log by the replicas that have fetched, and ignores all others."""
     needed_from = trimming._needed_from
 
-    def by_those_heard(core: CoreState, leader: Leader) -> int:
+    def by_replicas_that_fetched(core: CoreState, leader: Leader) -> int:
         patient, leader.since_ms = leader.since_ms, -core.config.observer_session_ms - 1
         try:
             return needed_from(core, leader)
         finally:
             leader.since_ms = patient
 
-    patch.setattr(trimming, "_needed_from", by_those_heard)
+    patch.setattr(trimming, "_needed_from", by_replicas_that_fetched)
 
 
 def checkpoint_moves_only_the_position(patch: Patch) -> None:
-    """An installed checkpoint moves the image's position, and leaves its content as it was.
+    """Installing a checkpoint moves the image's position, but leaves its content unchanged.
 
     What follows the checkpoint then often does not fit the image: a batch of a producer that it
     does not know stops the replay, which is ``no-crash``, before anybody compares images.
@@ -130,7 +130,7 @@ def checkpoint_moves_only_the_position(patch: Patch) -> None:
 
 
 def voters_kept_at_snapshot_install(patch: Patch) -> None:
-    """A replica that installs a checkpoint goes on with the voters it knew before."""
+    """A replica that installs a checkpoint keeps its previous voter set."""
     replace_log = snapshot_install.replace_log
 
     def replace_and_keep(
@@ -143,7 +143,7 @@ def voters_kept_at_snapshot_install(patch: Patch) -> None:
 
 
 def removed_voters_forgotten_at_snapshot_install(patch: Patch) -> None:
-    """A replica that installs a checkpoint forgets which voters were removed."""
+    """A replica that installs a checkpoint forgets the tombstones of removed voters."""
     replace_log = snapshot_install.replace_log
 
     def replace_and_forget(
@@ -155,7 +155,7 @@ def removed_voters_forgotten_at_snapshot_install(patch: Patch) -> None:
 
 
 def checkpoint_believed_by_its_name(patch: Patch) -> None:
-    """A checkpoint is of the position that its name says, whatever its header and the log say."""
+    """The position of a checkpoint is taken from its name; header and log are not compared."""
     decode = control._DECODERS[control.SNAPSHOT_HEADER][1]
 
     def decode_without_end(value: bytes, version: int) -> object:
@@ -211,7 +211,7 @@ BUGS = (
         "silent-observers-passed-over",
         silent_observers_passed_over,
         ("trim-waits", "subtree-reported"),
-        "requirement 630.5: nobody who is live is passed over",
+        "requirement 630.5: every live replica counts",
         options=Options("network", observers=(3,)),
     ),
     Bug(

@@ -1,4 +1,4 @@
-"""Broken replicas that call committed what is not."""
+"""Broken replicas that report uncommitted records as committed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def old_epoch_by_counting(patch: Patch) -> None:
 
 
 def watermark_beyond_log(patch: Patch) -> None:
-    """A follower believes the leader's high watermark beyond the end of its own log."""
+    """A follower adopts the leader's high watermark beyond the end of its own log."""
 
     def raise_high_watermark(core: CoreState, high_watermark: int) -> bool:
         before = core.high_watermark
@@ -36,12 +36,12 @@ def watermark_beyond_log(patch: Patch) -> None:
 
 
 def duplicates_not_recognised(patch: Patch) -> None:
-    """Every command counts as new, also one sent again."""
+    """A repeated command is treated as a new one."""
     patch.setattr(group, "check_sequence", lambda *arguments, **options: Fresh())
 
 
 def epoch_forgotten_at_log_start(patch: Patch) -> None:
-    """A log trimmed to its end forgets the epoch it goes on in.
+    """A log that is trimmed to its end forgets the epoch at its start.
 
     A consumer that looks that epoch up is told that it ended earlier, and goes back.
     """

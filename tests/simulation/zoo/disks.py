@@ -1,4 +1,4 @@
-"""Broken replicas that trust a disk too early, too much or too often."""
+"""Broken replicas that trust a disk although a sync or a check is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from quorate.replica import boot, unknown_end
 from quorum.errors import StorageError
-from quorum.log import election_store, high_watermark_file, layout, recovery
+from quorum.log import chain, election_store, high_watermark_file, layout, recovery
+from quorum.log.chain import ChainOpener
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.segmented_log import SegmentedLog
 from quorum.ports import FileSystem
@@ -18,7 +19,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def failed_sync_retried(patch: Patch) -> None:
-    """A log whose sync has failed syncs again, and takes that for durable."""
+    """A log whose sync failed syncs again and reports the records as durable."""
     flush = SegmentedLog.flush
 
     def flush_again(log: SegmentedLog) -> None:
@@ -47,7 +48,7 @@ def checkpoint_renamed_before_sync(patch: Patch) -> None:
 
 
 def checksum_not_checked(patch: Patch) -> None:
-    """The checksum of ``quorum-state`` is read and not compared."""
+    """The checksum of ``quorum-state`` is read but not compared."""
 
     def unseal(data: bytes) -> str:
         return data.partition(b"\n")[0].decode()
@@ -56,7 +57,7 @@ def checksum_not_checked(patch: Patch) -> None:
 
 
 def log_cut_to_the_stored_high_watermark(patch: Patch) -> None:
-    """A starting replica cuts its log to the high watermark it has stored."""
+    """A starting replica truncates its log to the stored high watermark."""
     open_log = recovery.open_log
 
     def open_and_cut(*arguments: object, **options: object) -> tuple[SegmentedLog, object]:
@@ -69,7 +70,7 @@ def log_cut_to_the_stored_high_watermark(patch: Patch) -> None:
 
 
 def unknown_mark_is_zero(patch: Patch) -> None:
-    """Where neither copy of the durable mark is intact, nothing counts as acknowledged."""
+    """If neither copy of the durable mark is intact, nothing counts as acknowledged."""
     load = unknown_end.load_watermarks
 
     def load_or_zero(fs: FileSystem, directory: Path, owner: Uuid) -> Watermarks:
@@ -79,14 +80,14 @@ def unknown_mark_is_zero(patch: Patch) -> None:
 
 
 def mark_kept_once(patch: Patch) -> None:
-    """The durable mark is kept in one file, and a damaged one is taken for that of an empty log."""
+    """The durable mark is kept in one file; if that is damaged, the log counts as empty."""
     unknown_mark_is_zero(patch)
     for module in (high_watermark_file, layout):
         patch.setattr(module, "WATERMARK_NAMES", (layout.WATERMARK_NAME,))
 
 
 def mark_of_another_disk(patch: Patch) -> None:
-    """A durable mark is believed whosesoever disk it is of."""
+    """A durable mark is accepted although it belongs to another disk."""
     decode = high_watermark_file._decode
 
     def decode_any(data: bytes, owner: Uuid) -> object:
@@ -96,13 +97,23 @@ def mark_of_another_disk(patch: Patch) -> None:
 
 
 def repaired_without_a_word(patch: Patch) -> None:
-    """Side files that a start makes anew are not reported."""
+    """Side files that a start rewrites are not reported."""
     open_log = recovery.open_log
 
     def open_in_silence(*arguments: object, **options: object) -> tuple[SegmentedLog, object]:
         return open_log(*arguments, **{**options, "rebuilt": []})  # type: ignore[arg-type]
 
     patch.setattr(boot, "open_log", open_in_silence)
+
+
+def unproven_epochs_believed(patch: Patch) -> None:
+    """Epochs that no stored digest covers are compared with nothing."""
+    patch.setattr(ChainOpener, "_check_unproven_epochs", lambda _self, _epoch_max: None)
+
+
+def epoch_file_not_compared(patch: Patch) -> None:
+    """Epochs that no stored digest covers are compared with the leader changes only."""
+    patch.setattr(chain, "unproven_by_batches", lambda _facts, _stored, _epoch_max: ())
 
 
 BUGS = (
@@ -159,7 +170,22 @@ BUGS = (
         "repaired-without-a-word",
         repaired_without_a_word,
         ("damage-reported",),
-        "found from outside: 101 of 368 damages healed without a word",
+        "found from outside: 101 of 368 damages repaired without a report",
+        options=Options("files"),
+    ),
+    Bug(
+        "unproven-epochs-believed",
+        unproven_epochs_believed,
+        ("log-matching",),
+        "found by seed 1913 of the profile files",
+        options=Options("files"),
+    ),
+    Bug(
+        "epoch-file-not-compared",
+        epoch_file_not_compared,
+        ("log-matching",),
+        "found by seed 223 of the profile files",
+        seeds=1_000,
         options=Options("files"),
     ),
 )

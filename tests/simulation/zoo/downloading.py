@@ -1,4 +1,4 @@
-"""Broken replicas that go on with a download as they must not."""
+"""Broken replicas that resume a download that they must not resume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def download_resumed_unverified(patch: Patch) -> None:
-    """A restart goes on behind whatever is in a part file, verified or not."""
+    """A restart resumes a download behind unverified bytes of the part file."""
 
     def trust(download: Download) -> FoundDownload:
         return FoundDownload(download.snapshot_id, download.size_bytes, 0, "")
@@ -20,7 +20,7 @@ def download_resumed_unverified(patch: Patch) -> None:
 
 
 def download_resumed_under_another_id(patch: Patch) -> None:
-    """A restart goes on with what it found, whichever checkpoint its leader names."""
+    """A restart resumes a download although the leader names another checkpoint."""
     begin_download = snapshot_transfer.begin_download
 
     def go_on(core: CoreState, source: NodeId, snapshot_id: SnapshotId) -> None:

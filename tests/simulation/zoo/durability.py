@@ -1,4 +1,4 @@
-"""Broken replicas that speak before their disk has, or whose disk does not keep its word."""
+"""Broken replicas that send promises before they are durable, or whose disk loses synced writes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def vote_not_persisted(patch: Patch) -> None:
 
 
 def leadership_before_durable(patch: Patch) -> None:
-    """An elected leader begins at once, and its messages wait for nothing."""
+    """An elected leader begins before its election state is durable."""
     become_leader = role_transitions.become_leader
 
     def become_leader_now(core: CoreState, granting: tuple[int, ...]) -> None:
@@ -52,7 +52,7 @@ def flush_does_nothing(patch: Patch) -> None:
 
 
 def vote_floor_not_stored(patch: Patch) -> None:
-    """A replica that lost acknowledged records to corruption votes as if it had never had them."""
+    """A replica that lost acknowledged records to corruption stores no vote floor."""
     save = ElectionFile.save
 
     def save_without_floor(self: ElectionFile, state: ElectionState) -> None:

@@ -1,4 +1,4 @@
-"""Broken replicas that elect whom they must not."""
+"""Broken replicas that help to elect a candidate that they must refuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.simulation.zoo.rejections import BY_LOG, without
 
 
 def candidacy_again(patch: Patch) -> None:
-    """A node that had voted for itself asks for votes again after a restart, in that epoch."""
+    """A node that voted for itself asks for votes again in that epoch after a restart."""
     starting_role = startup.starting_role
 
     def campaigns_again(core: CoreState) -> tuple[Role, ElectionState]:
@@ -30,7 +30,7 @@ def candidacy_again(patch: Patch) -> None:
 
 
 def vote_without_looking(patch: Patch) -> None:
-    """A vote is granted whatever the candidate's log holds."""
+    """A vote is granted without comparing the candidate's log."""
     why_not_grant = voting.why_not_grant
 
     def ignores_log(core: CoreState, request: VoteRequest) -> Rejection | None:

@@ -1,4 +1,4 @@
-"""Broken replicas that trust what is gone, or never notice that it is."""
+"""Broken replicas that do not notice that their disk lost or replaced something."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.simulation.zoo.replicating import cut
 
 
 def truncated_segment_comes_back(patch: Patch) -> None:
-    """The directory is synced for a new segment only, not when a cut has removed others."""
+    """The directory is synced for a new segment only, not after a truncation removed segments."""
 
     def remove_without_sync(fs: FileSystem, directory: Path, base_offset: int) -> None:
         retention.remove_segment(fs, directory, base_offset)
@@ -43,7 +43,7 @@ def truncated_segment_comes_back(patch: Patch) -> None:
 
 
 def wiped_disk_votes(patch: Patch) -> None:
-    """Voters are told apart by their numbers alone, whatever disk is behind them."""
+    """Voters are identified by node id alone, not by directory id."""
 
     def matches(key: ReplicaKey, other: ReplicaKey) -> bool:
         return key.id == other.id
@@ -52,7 +52,7 @@ def wiped_disk_votes(patch: Patch) -> None:
 
 
 def bootstrap_server_waited_for(patch: Patch) -> None:
-    """An observer that asks a bootstrap server who leads waits for its answer, however long."""
+    """An observer that asks a bootstrap server for the leader waits for the answer for ever."""
     fetch_from = fetching._fetch_from
 
     def fetch_and_wait(core: CoreState, peer: NodeId) -> None:
@@ -65,7 +65,7 @@ def bootstrap_server_waited_for(patch: Patch) -> None:
 
 
 def leader_asked_under_another_name(patch: Patch) -> None:
-    """An observer that a bootstrap address tells to fetch a checkpoint asks it again at once."""
+    """An observer that gets a checkpoint offer at a bootstrap address asks there again at once."""
 
     def begin_only(
         core: CoreState, flight: InFlight, role: Follower, snapshot_id: SnapshotId
@@ -77,18 +77,18 @@ def leader_asked_under_another_name(patch: Patch) -> None:
 
 
 def epochs_without_end(patch: Patch) -> None:
-    """Epochs are counted on beyond the last one that a message can name."""
+    """Epochs are raised beyond the last one that a message can carry."""
     for module in (campaign, epoch_claims, refusals):
         patch.setattr(module, "EPOCH_MAX", 1 << 40)
 
 
 def producer_epochs_without_end(patch: Patch) -> None:
-    """A producer that has used up its epochs gets the one kept for fencing, and no new id."""
+    """A producer that has used up its epochs gets the one reserved for fencing, and no new id."""
     patch.setattr(producer_ids, "EPOCH_EXHAUSTED", 1 << 40)
 
 
 def healthy_follower_cuts(patch: Patch) -> None:
-    """A follower that its leader tells of another history cuts its own, and fetches it anew."""
+    """A follower with an intact log truncates it because its leader reports another history."""
 
     def cut_and_fetch(core: CoreState, flight: InFlight) -> None:
         role = core.role
@@ -152,7 +152,7 @@ BUGS = (
         "healthy-follower-cuts",
         healthy_follower_cuts,
         ("committed-stays", "leader-completeness", "log-start-covered"),
-        "ADR 25: nobody cuts at another's word",
+        "ADR 25: each side decides about its own log",
         seeds=1_000,
         options=Options("history"),
     ),

@@ -1,4 +1,4 @@
-"""Looks for a bug: seeds in order, or the one scenario, until something that must hold does not."""
+"""Searches for a bug: runs seeds in order, or one scenario, until an invariant is violated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Find:
 
 
 def hunt(bug: Bug, seeds: Iterable[int]) -> Find | None:
-    """Break the replica and look until the bug shows; mended on return. None: it did not."""
+    """Patch the replica and search until the bug shows; None if it does not. Undone on return."""
     began_s = time.process_time()
     with pytest.MonkeyPatch.context() as patch:
         bug.install(patch)
@@ -56,7 +56,7 @@ def _try_seeds(bug: Bug, seeds: Iterable[int]) -> tuple[int, tuple[str, str] | N
 
 
 def violation_of(bug: Bug, seed: int) -> tuple[str, str] | None:
-    """Run one seed of a bug, as broken as the replica is now: the property it violates."""
+    """Run one seed with the replica as it is patched now; return the violated property."""
     # A run is short and leaves nothing behind: looking for cycles in it is waste.
     gc.disable()
     try:
@@ -75,6 +75,6 @@ def _try_scenario(bug: Bug) -> tuple[str, str] | None:
     except Violation as violation:
         return violation.name, str(violation)
     except ScenarioError:
-        # What the next command speaks of never came: that is no property.
+        # The next command waits for something that never came: no property failed.
         return None
     return None

@@ -1,4 +1,4 @@
-"""Broken state machines: what commands come to, and what records mean."""
+"""Broken state machines: wrong evaluation of commands, or wrong replay of records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def fenced_broker_kept_in_sync(patch: Patch) -> None:
-    """A broker that is fenced stays in sync, and leads on."""
+    """A fenced broker stays in the ISR and remains a leader."""
     derive = derivation.derive
 
     def derive_nothing(view: Any, event: derivation.BrokerEvent) -> list[PartitionChangeRecord]:
@@ -38,7 +38,7 @@ def fenced_broker_kept_in_sync(patch: Patch) -> None:
 
 
 def topic_id_made_from_its_name(patch: Patch) -> None:
-    """A topic that is created again gets the id that it had before."""
+    """A topic that is created again gets its former id."""
     create = group.EVALUATORS[CreateTopic]
 
     def create_by_name(view: View, command: Command, context: EvaluationContext) -> Prepared:
@@ -60,7 +60,7 @@ def topic_id_made_from_its_name(patch: Patch) -> None:
 
 
 def producer_ids_not_written_down(patch: Patch) -> None:
-    """A broker is told a block of producer ids that no record takes away from the others."""
+    """A broker gets a block of producer ids without a record that allocates it."""
     allocate = group.EVALUATORS[AllocateProducerIds]
 
     def allocate_only(view: View, command: Command, context: EvaluationContext) -> Prepared:
@@ -70,7 +70,7 @@ def producer_ids_not_written_down(patch: Patch) -> None:
 
 
 def broker_epoch_begins_anew(patch: Patch) -> None:
-    """Every registration of a broker gets the broker's own number for its epoch."""
+    """Every registration of a broker uses the broker's id as its epoch."""
     registration = brokers._registration
 
     def register(command: RegisterBroker, epoch: int, **flags: bool) -> RegisterBrokerRecord:
@@ -80,7 +80,7 @@ def broker_epoch_begins_anew(patch: Patch) -> None:
 
 
 def replay_reads_a_clock(patch: Patch) -> None:
-    """A producer counts as heard of when its batch is replayed, by the clock of whoever replays."""
+    """Replay takes a producer's last use from the replica's clock, not from the batch."""
     replay_init = ProducersDelta.replay_init
     now_ms = [0]
 

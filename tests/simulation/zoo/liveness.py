@@ -1,4 +1,4 @@
-"""Broken replicas that get stuck, hold on to an office, or disturb those who work."""
+"""Broken replicas that make no progress, do not resign, or disturb working nodes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tests.simulation.zoo.rejections import without
 
 
 def hung_disk_not_noticed(patch: Patch) -> None:
-    """A leader whose disk hangs keeps its office, and its followers with it."""
+    """A leader whose disk hangs does not resign."""
     patch.setattr(DiskWatch, "check", lambda watch, now_ms: False)
 
 
 def leader_without_a_majority_stays(patch: Patch) -> None:
-    """A leader that no majority hears goes on to lead."""
+    """A leader without contact to a majority does not resign."""
     for module in (leadership_term, replica_table, voter_changes):
         patch.setattr(module, "check_quorum_deadline", lambda core: NEVER_MS)
 
 
 def pre_vote_against_a_living_leader(patch: Patch) -> None:
-    """Voters that hear their leader say yes to whoever would depose it."""
+    """Voters with contact to their leader grant pre-votes."""
     why_not_grant = voting.why_not_grant
 
     def grant_any_pre_vote(core: CoreState, request: VoteRequest) -> Rejection | None:
@@ -46,12 +46,12 @@ def pre_vote_against_a_living_leader(patch: Patch) -> None:
 
 
 def different_digests_pass(patch: Patch) -> None:
-    """A leader goes on to serve a replica whose history differs from its own."""
+    """A leader serves a replica although the digests of their logs differ."""
     patch.setattr(fetch_serving, "is_same_history", lambda core, progress, request: True)
 
 
 def incomparable_digests_count_as_equal(patch: Patch) -> None:
-    """A leader that has no digest of its own, or was sent none, calls the histories equal."""
+    """A leader reports equal histories although one of the two digests is missing."""
     is_same_history = fetch_serving.is_same_history
 
     def count_as_equal(
@@ -68,12 +68,12 @@ def incomparable_digests_count_as_equal(patch: Patch) -> None:
 
 
 def leader_without_replay(patch: Patch) -> None:
-    """A node whose replay has stopped campaigns, is handed leadership, and leads on."""
+    """A node whose replay has stopped campaigns, accepts a transfer and keeps leading."""
     patch.setattr(Replica, "_report_replay", lambda replica, stopped: None)
 
 
 def observer_refuses_for_ever(patch: Patch) -> None:
-    """An observer that has fetched refuses pre-votes of its epoch, however silent its leader is."""
+    """An observer that has fetched refuses all pre-votes of its epoch, even without a leader."""
     has_leader_contact = voting.has_leader_contact
 
     def has_contact(core: CoreState, role: Follower) -> bool:
@@ -83,13 +83,13 @@ def observer_refuses_for_ever(patch: Patch) -> None:
 
 
 def leader_does_not_count_its_followers(patch: Patch) -> None:
-    """A leader takes no Fetch for contact, and resigns although a majority follows it."""
+    """A leader does not count Fetches as contact and resigns although a majority follows it."""
     for module in (fetch_serving, snapshot_serving):
         patch.setattr(module, "note_contact", lambda core, leader, progress: None)
 
 
 def stranded_observer_is_left_alone(patch: Patch) -> None:
-    """A leader does nothing for an observer whose epoch is later than its own."""
+    """A leader does nothing for an observer whose epoch is above its own."""
     patch.setattr(epoch_catch_up, "poll", lambda core, leader: None)
 
 
@@ -148,7 +148,7 @@ BUGS = (
         "leader-does-not-count-its-followers",
         leader_does_not_count_its_followers,
         ("stable-leader", "liveness"),
-        "Raft dissertation 6.2, of a leader that is heard",
+        "Raft dissertation 6.2: a leader with contact to a majority",
     ),
     Bug(
         "stranded-observer-is-left-alone",

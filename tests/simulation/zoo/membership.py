@@ -1,4 +1,4 @@
-"""Broken replicas that lose sight of who votes, or of which disk it was."""
+"""Broken replicas that use a wrong voter set, or mistake one disk for another."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CHURN = Options("membership")
 
 
 def reformatted_voter_votes(patch: Patch) -> None:
-    """A freshly formatted voter votes at once, though its directory id may have voted before."""
+    """A newly formatted voter votes at once, although its directory id may have voted before."""
     patch.setattr(CoreState, "has_agreed_to_bootstrap", property(lambda core: True))
 
 
 def rolled_back_disk_accepted(patch: Patch) -> None:
-    """A leader forgets what a voter has acknowledged when that voter asks for it again."""
+    """A leader forgets a voter's acknowledgements when the voter fetches below them again."""
 
     def went_back(
         core: CoreState, progress: ReplicaProgress, received: ReceivedFetchRequest
@@ -48,12 +48,12 @@ def change_before_own_commit(patch: Patch) -> None:
 
 
 def two_changes_at_once(patch: Patch) -> None:
-    """A change of the voters begins before the last one is committed."""
+    """A voter change begins before the last one is committed."""
     patch.setattr(voter_change_checks, "_why_not_now", lambda core, leader: None)
 
 
 def removed_leader_counts_itself(patch: Patch) -> None:
-    """A leader that has removed itself goes on to count its own disk."""
+    """A leader that has removed itself still counts its own disk."""
 
     def voter_ends(core: CoreState, leader: Leader) -> list[int]:
         ends = [progress.end_offset for progress in leader.remote.values()]
@@ -63,7 +63,7 @@ def removed_leader_counts_itself(patch: Patch) -> None:
 
 
 def voters_not_reverted_by_truncation(patch: Patch) -> None:
-    """A voter set whose record is cut off stays in force."""
+    """A voter set whose record is truncated stays in force."""
 
     def keep(history: VoterHistory, end_offset: int) -> bool:
         while len(history._offsets) > 1 and history._offsets[-1] >= end_offset:
@@ -76,7 +76,7 @@ def voters_not_reverted_by_truncation(patch: Patch) -> None:
 
 
 def change_in_force_only_when_committed(patch: Patch) -> None:
-    """A leader counts by the voters of before until their change is committed."""
+    """A leader counts by the previous voter set until the change is committed."""
     voter_ends = commitment.voter_ends
 
     def by_committed_set(core: CoreState, leader: Leader) -> list[int]:

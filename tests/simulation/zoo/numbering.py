@@ -13,12 +13,12 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def repeats_known_by_their_number(patch: Patch) -> None:
-    """Whatever comes under the number of an applied command counts as a repeat of it."""
+    """Any command with the number of an applied one counts as a repeat of it."""
     patch.setattr(group, "command_fingerprint", lambda command: b"")
 
 
 def producers_of_everybody(patch: Patch) -> None:
-    """A producer may be used by whoever knows its id."""
+    """Any principal may use a producer whose id it knows."""
     patch.setattr(replay, "owner_digest", lambda principal: b"")
 
 
@@ -32,7 +32,7 @@ def gaps_accepted(patch: Patch) -> None:
 
 
 def named_epochs_raised_by_anybody(patch: Patch) -> None:
-    """A write may raise a named producer's epoch, which InitProducerId does not know of."""
+    """A write may raise a named producer's epoch without InitProducerId."""
     patch.setattr(producers, "_check_raised_epoch", lambda view, claim: None)
     patch.setattr(producer_ids, "_newest_epoch", lambda known, state: known.producer_epoch)
 

@@ -17,7 +17,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def may_stop_by_last_contact(patch: Patch) -> None:
-    """``may-stop`` counts every voter that the leader has not yet given up."""
+    """``may-stop`` counts every voter that the leader does not report as silent yet."""
 
     def evaluated_at_once(session: Session, node: int, spare: int) -> _Finding:
         answer = quorum_may_stop._asked(session)
@@ -27,7 +27,7 @@ def may_stop_by_last_contact(patch: Patch) -> None:
 
 
 def idle_records_change_nothing(patch: Patch) -> None:
-    """A record that states nothing does not count as a change, so no checkpoint becomes due."""
+    """A no-op record does not count as a change, so no checkpoint becomes due."""
     absorb = ChangeCounter.absorb
 
     def absorb_keys(
@@ -40,7 +40,7 @@ def idle_records_change_nothing(patch: Patch) -> None:
 
 
 def codec_changed_at_a_restart(patch: Patch) -> None:
-    """A directory is opened under the codec that its configuration names now."""
+    """A directory is opened with the codec of its configuration, not with its own."""
     patch.setattr(boot, "check_codec", lambda directory, value, *, uses_native_codec: None)
 
 

@@ -1,4 +1,4 @@
-"""What the last full hunt found, kept beside the code: the documents' table and the CI lane."""
+"""Results of the last full hunt, stored for the tables of the documents and the CI lane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RESULT = Path(__file__).with_name("found.json")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One bug and what became of it."""
+    """One bug and the result of its hunt."""
 
     name: str
     what: str
@@ -19,7 +19,7 @@ class Row:
     ran: str
     """The profile, or the scenario."""
     seed: int
-    """The first that shows it, seeds drawn from 1 in order; 0 for a scenario, -1 if not found."""
+    """The first seed that shows it, tried from 1 in order; 0 for a scenario, -1 if not found."""
     caught_by: str
     seconds: float
     """Processor time from the first seed to the find."""
@@ -28,17 +28,17 @@ class Row:
 
     @property
     def is_found(self) -> bool:
-        """Whether anything noticed."""
+        """Whether a check found it."""
         return self.seed >= 0
 
 
 def missed(rows: list[Row]) -> list[Row]:
-    """Return the rows of bugs that nothing noticed, or something that they are not known for."""
+    """Return the rows of bugs that were not found, or by another check than expected."""
     return [row for row in rows if not row.is_found or not row.is_expected]
 
 
 def publish(rows: list[Row]) -> None:
-    """Put rows in the place of those of the same bugs; the order is that of their names."""
+    """Replace the published rows of the same bugs; rows are sorted by name."""
     known = {row.name: row for row in published()} | {row.name: row for row in rows}
     content = [asdict(known[name]) for name in sorted(known)]
     RESULT.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

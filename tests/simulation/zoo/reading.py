@@ -1,4 +1,4 @@
-"""Broken replicas whose reads show what is no longer, or not yet, true."""
+"""Broken replicas whose reads are stale or show uncommitted state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def read_from_cached_leadership(patch: Patch) -> None:
-    """A leader answers reads at once, without asking whether it still leads."""
+    """A leader answers reads at once, without confirming that it still leads."""
 
     def add(core: CoreState, leader: Leader, read: PendingRead) -> None:
         read_confirmation._notify(core, read)
@@ -33,7 +33,7 @@ def read_from_cached_leadership(patch: Patch) -> None:
 
 
 def read_by_lease(patch: Patch) -> None:
-    """A leader answers reads at once if, by its own clock, a majority followed it lately."""
+    """A leader answers reads at once if, by its own clock, a majority followed it recently."""
     add = read_confirmation._add
 
     def add_by_lease(core: CoreState, leader: Leader, read: PendingRead) -> None:
@@ -47,7 +47,7 @@ def read_by_lease(patch: Patch) -> None:
 
 
 def read_joins_a_round_under_way(patch: Patch) -> None:
-    """A read is confirmed by a round that had begun before it came."""
+    """A read is confirmed by a round that began before the read arrived."""
     add = ReadRounds.add
 
     def join(rounds: ReadRounds, read: PendingRead, now_ms: int) -> bool:
@@ -60,7 +60,7 @@ def read_joins_a_round_under_way(patch: Patch) -> None:
 
 
 def any_fetch_confirms_reads(patch: Patch) -> None:
-    """A leader takes every Fetch for an echo of its newest read round, also an old one."""
+    """A leader counts every Fetch as an echo of its newest read round, even an old one."""
     note_echo = read_confirmation.note_echo
 
     def note_newest(
@@ -73,17 +73,17 @@ def any_fetch_confirms_reads(patch: Patch) -> None:
 
 
 def round_of_an_earlier_epoch_counts(patch: Patch) -> None:
-    """Read rounds go by their numbers alone: an echo of what an earlier leader began counts."""
+    """Read rounds are compared by number alone: an echo of an earlier leader's round counts."""
     fetch_from = fetching._fetch_from
-    heard: dict[int, tuple[CoreState, ReadRound]] = {}
+    echoed: dict[int, tuple[CoreState, ReadRound]] = {}
     # Each core is kept beside its round, so that no other gets the same id meanwhile.
 
     def fetch_with_old_round(core: CoreState, peer: NodeId) -> None:
         role = core.role
         if isinstance(role, Follower):
             if role.read_round == NO_ROUND:
-                _, role.read_round = heard.get(id(core), (core, NO_ROUND))
-            heard[id(core)] = core, role.read_round
+                _, role.read_round = echoed.get(id(core), (core, NO_ROUND))
+            echoed[id(core)] = core, role.read_round
         fetch_from(core, peer)
 
     def note_number(
@@ -110,7 +110,7 @@ def read_before_own_commit(patch: Patch) -> None:
 
 
 def follower_reads_its_own_watermark(patch: Patch) -> None:
-    """A follower answers linearizable reads at its own high watermark, asking nobody."""
+    """A follower answers linearizable reads at its own high watermark, without the leader."""
     ask_position = read_forwarding.ask_position
 
     def answer_here(core: CoreState, token: int) -> None:
@@ -123,7 +123,7 @@ def follower_reads_its_own_watermark(patch: Patch) -> None:
 
 
 def read_without_waiting_for_the_image(patch: Patch) -> None:
-    """A confirmed read is answered from the image as it is, however far behind that may be."""
+    """A confirmed read is answered from the image although that is behind the read position."""
 
     def wait_applied(
         controller: Controller, offset: int, on_applied: Callable[[], None]

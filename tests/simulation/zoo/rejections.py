@@ -1,4 +1,4 @@
-"""How bugs of voting forget a rule: its rejections become grants."""
+"""Helpers of voting bugs: the rejections of one rule become grants."""
 
 from __future__ import annotations
 

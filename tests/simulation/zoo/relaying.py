@@ -1,4 +1,4 @@
-"""Broken relays: observers that others fetch from, and that show or tell what they must not."""
+"""Broken relays: observers that serve others, and serve or report the wrong things."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELAYS = Options("relays")
 
 
 def relay_serves_to_its_log_end(patch: Patch) -> None:
-    """A relay serves all that it has, also what may still be cut."""
+    """A relay serves all its records, including those that may still be truncated."""
 
     def all_records(core: CoreState, request: FetchRequest, _: int) -> ServeRecords | None:
         return records_up_to(core, request, core.log.end_offset)
@@ -30,12 +30,12 @@ def relay_serves_to_its_log_end(patch: Patch) -> None:
 
 
 def relay_names_itself_only(patch: Patch) -> None:
-    """A relay leaves those out that it fetches through itself, so that nobody can see a circle."""
+    """A relay omits the relays that it fetches through, so that a circle stays undetected."""
     patch.setattr(relay_serving, "path_of", lambda core: (core.me,))
 
 
 def subtree_not_reported(patch: Patch) -> None:
-    """A relay does not tell upstream what its observers still need."""
+    """A relay does not report the lowest offset that its observers need."""
 
     def refresh(relay: Relay) -> None:
         relay.subtree = None
@@ -44,7 +44,7 @@ def subtree_not_reported(patch: Patch) -> None:
 
 
 def subtree_forgotten_in_a_restart(patch: Patch) -> None:
-    """A relay that has started again reports that nobody is below it, until they ask again."""
+    """A restarted relay reports that it has no observers until they fetch again."""
     report = Relay.report
 
     def forgetful(relay: Relay, now_ms: int, epoch: Epoch, log_start: int) -> Subtree | None:
@@ -55,7 +55,7 @@ def subtree_forgotten_in_a_restart(patch: Patch) -> None:
 
 
 def subtree_reported_as_own_end(patch: Patch) -> None:
-    """A relay reports the furthest of its observers instead of the last."""
+    """A relay reports the furthest of its observers instead of the last one."""
     refresh = Relay.refresh
 
     def refresh_high(relay: Relay) -> None:
@@ -68,7 +68,7 @@ def subtree_reported_as_own_end(patch: Patch) -> None:
 
 
 def log_trimmed_under_a_subtree(patch: Patch) -> None:
-    """A leader keeps its log for relays, but not for those behind them."""
+    """A leader keeps its log for relays, but not for the observers behind them."""
     patch.setattr(
         ReplicaProgress,
         "trim_position",
@@ -77,7 +77,7 @@ def log_trimmed_under_a_subtree(patch: Patch) -> None:
 
 
 def held_fetch_answered_in_a_circle(patch: Patch) -> None:
-    """A relay answers a Fetch that it has held, though it fetches through the asker by now."""
+    """A relay answers a held Fetch although it now fetches through the requester itself."""
 
     def evaluate(core: CoreState, relay: Relay, fetch: HeldFetch, deadline_ms: int) -> None:
         relay_serving._evaluate(core, relay, fetch.sender, fetch.request, deadline_ms)
@@ -86,7 +86,7 @@ def held_fetch_answered_in_a_circle(patch: Patch) -> None:
 
 
 def silent_relays_asked_by_turns(patch: Patch) -> None:
-    """An observer goes on asking silent relays by turns, and never the leader."""
+    """An observer asks silent relays in turn, and never the leader."""
 
     def by_turns(core: CoreState) -> NodeId | None:
         upstream = core.following.upstream
@@ -100,7 +100,7 @@ def silent_relays_asked_by_turns(patch: Patch) -> None:
 
 
 def silent_relay_and_leader_asked_by_turns(patch: Patch) -> None:
-    """An observer asks a silent relay and a silent leader by turns, never the other voters."""
+    """An observer asks a silent relay and a silent leader in turn, never the other voters."""
     whom_to_ask = leader_search.whom_to_ask
 
     def relay_before_search(core: CoreState) -> NodeId | None:

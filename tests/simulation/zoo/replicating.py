@@ -14,7 +14,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def last_epoch_not_compared(patch: Patch) -> None:
-    """A leader serves a replica by offset alone, whatever epoch its last record is of."""
+    """A leader serves a replica by offset alone and does not compare the last epoch."""
     classify_fetch = fetch_serving.classify_fetch
 
     def by_offset(
@@ -29,7 +29,7 @@ def last_epoch_not_compared(patch: Patch) -> None:
 
 
 def observers_count(patch: Patch) -> None:
-    """A leader commits what a majority of all replicas has, observers among them."""
+    """A leader commits what a majority of all replicas has, observers included."""
     voter_ends = commitment.voter_ends
 
     def all_ends(core: CoreState, leader: Leader) -> list[int]:
@@ -50,7 +50,7 @@ def own_unflushed_end_counts(patch: Patch) -> None:
 
 
 def cut_to_the_high_watermark(patch: Patch) -> None:
-    """A follower whose log diverges cuts it to its high watermark, not to the common prefix."""
+    """A follower truncates a diverging log to its high watermark, not to the common prefix."""
 
     def resolve(core: CoreState, flight: object, point: OffsetAndEpoch) -> None:
         del flight, point
@@ -71,7 +71,7 @@ def cut(core: CoreState, end_offset: int) -> None:
 
 
 def divergence_keeps_too_much(patch: Patch) -> None:
-    """A follower cuts to where the leader's epoch ends, even where its own ended earlier."""
+    """A follower truncates to the end of the leader's epoch, even if its own ended earlier."""
 
     def by_leaders_end(log: LogView, leader_reported: OffsetAndEpoch) -> int:
         return min(leader_reported.offset, log.end_offset)

@@ -1,4 +1,4 @@
-"""Broken replicas that take too long, or for ever, to go on without a leader that fell silent."""
+"""Broken replicas that take too long, or for ever, to replace a silent leader."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def fetch_timers_in_lockstep(patch: Patch) -> None:
-    """All followers bear the same silence of their leader, and none yields to another campaign."""
+    """Fetch timers of all followers expire together, and no candidate yields to another."""
     patch.setattr(CoreState, "random_fetch_timeout", lambda core: core.config.fetch_timeout_ms)
     patch.setattr(voting, "_goes_first", lambda core, request: False)
 
 
 def search_gives_way_to_the_leader(patch: Patch) -> None:
-    """A question who leads is dropped when the silent leader may be asked again."""
+    """A search for the leader is dropped when the silent leader may be asked again."""
 
     def drop(core: CoreState, flight: InFlight) -> None:
         del flight
@@ -29,7 +29,7 @@ def search_gives_way_to_the_leader(patch: Patch) -> None:
 
 
 def bootstrap_servers_only(patch: Patch) -> None:
-    """An observer asks its bootstrap servers who leads, and never the voters of its own log."""
+    """An observer asks only its bootstrap servers for the leader, never the voters of its log."""
 
     def peers(core: CoreState) -> tuple[NodeId, ...]:
         return core.following.bootstrap_servers or core.voters.latest.ids

@@ -1,4 +1,4 @@
-"""Broken replicas that believe a stranger: what it says of epochs, of leaders and of addresses."""
+"""Broken replicas that trust a stranger's epochs, leaders or addresses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from quorum.core.contract.output import LeaderEndpoints
 from quorum.core.contract.reasons import Rejection
+from quorum.core.election import voting
 from quorum.core.membership import self_registration
 from quorum.core.messages.voter_messages import (
     AddVoterRequest,
@@ -15,40 +16,68 @@ from quorum.core.messages.voter_messages import (
 from quorum.core.node import routing
 from quorum.core.protocol import epoch_claims, refusals, responses, role_transitions
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.rate_limits import RateLimits
+from quorum.core.state.roles import Unattached
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey
 from simulation.options import Options
+from tests.simulation.experiments.asked_by_strangers import ASKED_BY_STRANGERS
 from tests.simulation.zoo.bug import Bug, Patch
 
 
 def requests_raise_any_epoch(patch: Patch) -> None:
-    """Any vote request or word of a leader moves its receiver to the epoch that it names."""
-    patch.setattr(epoch_claims, "_why_not_raise", lambda core, epoch: None)
+    """Any vote request or announcement of a leader moves its receiver to its epoch."""
+    patch.setattr(epoch_claims, "_why_not_raise", lambda *_: None)
 
 
 def fresh_voter_takes_an_epoch(patch: Patch) -> None:
-    """A voter whose bootstrap is not complete takes an epoch from a request."""
+    """A voter whose bootstrap is not complete adopts an epoch from a request."""
     why_not_raise = epoch_claims._why_not_raise
 
-    def believes(core: CoreState, epoch: Epoch) -> Rejection | None:
-        return None if core.is_bootstrapping else why_not_raise(core, epoch)
+    def believes(core: CoreState, epoch: Epoch, author: ReplicaKey) -> Rejection | None:
+        return None if core.is_bootstrapping else why_not_raise(core, epoch, author)
 
     patch.setattr(epoch_claims, "_why_not_raise", believes)
 
 
+def strangers_use_up_the_raises(patch: Patch) -> None:
+    """Requests of strangers are charged to the budget of the voters."""
+    charge = RateLimits.charge_raise
+
+    def charge_all(
+        limits: RateLimits, now_ms: int, cost_ms: int, budget_ms: int, *, is_known: bool
+    ) -> bool:
+        del is_known
+        return charge(limits, now_ms, cost_ms, budget_ms, is_known=True)
+
+    patch.setattr(RateLimits, "charge_raise", charge_all)
+
+
+def votes_for_strangers_delay(patch: Patch) -> None:
+    """A vote for a stranger starts the election timer anew, as one for a voter does."""
+    record = voting._record_vote
+
+    def delays(core: CoreState, candidate: ReplicaKey) -> None:
+        record(core, candidate)
+        if isinstance(core.role, Unattached):
+            core.role.election_deadline_ms = core.random_election_deadline()
+
+    patch.setattr(voting, "_record_vote", delays)
+
+
 def responses_raise_any_epoch(patch: Patch) -> None:
-    """A response may be ahead by all epochs that there are."""
+    """A response may be ahead by any number of epochs."""
     patch.setattr(
         responses, "is_out_of_reach", lambda core, epoch: not 0 <= epoch <= refusals.EPOCH_MAX
     )
 
 
 def any_leader_is_followed(patch: Patch) -> None:
-    """Whoever says that it leads is followed, voter or not."""
+    """A replica follows any sender that claims to lead, voter or not."""
     patch.setattr(epoch_claims, "may_lead", lambda core, leader, epoch: True)
 
 
 def endpoints_from_messages(patch: Patch) -> None:
-    """A leader is looked for where the last message says, and not where its record says."""
+    """A leader's address is taken from the last message, not from the voters record."""
 
     def learn(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
         known = endpoints or core.voters.endpoints_of(core.leader_id)
@@ -62,7 +91,7 @@ def endpoints_from_messages(patch: Patch) -> None:
 
 
 def anybody_changes_the_voters(patch: Patch) -> None:
-    """A leader takes up a change of the voters from whoever asks in a voter's name."""
+    """A leader accepts a voter change from any caller that uses a voter's name."""
 
     def believes(core: CoreState, sender: NodeId, request: Any, *, is_proven: bool) -> None:
         self_registration.on_voter_request(core, sender, request, is_proven=True)
@@ -76,6 +105,20 @@ def anybody_changes_the_voters(patch: Patch) -> None:
 _FORGED = Options("garbage")
 
 BUGS = (
+    Bug(
+        "strangers-use-up-the-raises",
+        strangers_use_up_the_raises,
+        ("liveness",),
+        "a review: an unknown candidate keeps voters from electing",
+        experiment=ASKED_BY_STRANGERS,
+    ),
+    Bug(
+        "votes-for-strangers-delay",
+        votes_for_strangers_delay,
+        ("liveness",),
+        "a review: an unknown candidate keeps voters from electing",
+        experiment=ASKED_BY_STRANGERS,
+    ),
     Bug(
         "requests-raise-any-epoch",
         requests_raise_any_epoch,
@@ -108,14 +151,14 @@ BUGS = (
         "endpoints-from-messages",
         endpoints_from_messages,
         ("no-crash", "committed-on-majority", "rightly-disqualified"),
-        "this project: made-up answers set a intact log aside, forged records were served",
+        "this project: forged answers quarantined an intact log, forged records were served",
         options=_FORGED,
     ),
     Bug(
         "anybody-changes-the-voters",
         anybody_changes_the_voters,
         ("proven-changes",),
-        "this project: a stranger was a voter's address, voted in its name and lost commits",
+        "this project: a stranger at a voter's address voted in its name; commits were lost",
         options=_FORGED,
     ),
 )

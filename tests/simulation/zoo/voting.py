@@ -24,7 +24,7 @@ from tests.simulation.zoo.rejections import BY_LOG, without
 
 
 def epoch_reset_at_start(patch: Patch) -> None:
-    """A restarted node has forgotten its epoch, and goes on from that of its log.
+    """A restarted node takes its epoch from its log, not from ``quorum-state``.
 
     That its other files know of a later epoch is not looked at either.
     """
@@ -38,7 +38,7 @@ def epoch_reset_at_start(patch: Patch) -> None:
 
 
 def second_vote_in_an_epoch(patch: Patch) -> None:
-    """A voter grants its vote to whoever asks next, although it has voted in this epoch."""
+    """A voter grants its vote to the next candidate, although it has voted in this epoch."""
     why_not_grant = voting.why_not_grant
 
     def forgets_its_vote(core: CoreState, request: VoteRequest) -> Rejection | None:
@@ -49,7 +49,7 @@ def second_vote_in_an_epoch(patch: Patch) -> None:
 
 
 def vote_before_durable(patch: Patch) -> None:
-    """Votes and requests for votes leave before the vote is on disk."""
+    """Votes and vote requests are sent before the vote is on disk."""
 
     def send(core: CoreState, to: NodeId, message: Message) -> None:
         core.out.immediate.append(Send(to, message))
@@ -58,7 +58,7 @@ def vote_before_durable(patch: Patch) -> None:
 
 
 def longest_log_wins(patch: Patch) -> None:
-    """A vote asks whose log is longer, not whose last record is of the newer epoch."""
+    """A voter compares the lengths of logs, not the epochs of their last records."""
     why_not_grant = voting.why_not_grant
 
     def by_length(core: CoreState, request: VoteRequest) -> Rejection | None:
@@ -70,7 +70,7 @@ def longest_log_wins(patch: Patch) -> None:
 
 
 def newest_epoch_wins(patch: Patch) -> None:
-    """A vote asks whose last record is of the newer epoch; equal epochs, and any length does."""
+    """A voter compares only the epochs of the last records; with equal epochs any length wins."""
     why_not_grant = voting.why_not_grant
 
     def by_epoch(core: CoreState, request: VoteRequest) -> Rejection | None:
@@ -82,7 +82,7 @@ def newest_epoch_wins(patch: Patch) -> None:
 
 
 def vote_floor_lifted_early(patch: Patch) -> None:
-    """A replica that lost records forgets its vote floor with the first write that completes."""
+    """A replica that lost records drops its vote floor at the first write that completes."""
 
     def lift(core: CoreState, floor: OffsetAndEpoch) -> None:
         state = core.election
@@ -92,7 +92,7 @@ def vote_floor_lifted_early(patch: Patch) -> None:
 
 
 def vote_floor_bounded_by_the_epoch_file(patch: Patch) -> None:
-    """What was lost counts up to the epoch file's last epoch, which may be a file of earlier."""
+    """The vote floor is bounded by the epoch file's last epoch, and that file may be stale."""
 
     def believe_the_file(
         fs: FileSystem, directory: Path, damage: LogDamagedError, **rest: Any

@@ -1,4 +1,4 @@
-"""Broken replicas whose watchers miss something, or hear of it too early."""
+"""Broken replicas whose watchers miss a change, or get one too early."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def checkpoint_taken_without_a_word(patch: Patch) -> None:
-    """Watchers are not told that a checkpoint has replaced the image."""
+    """Watchers get no event when a checkpoint has replaced the image."""
     notify = Subscribers.notify
 
     def report_records_only(subscribers: Subscribers, published: Published) -> None:
@@ -33,7 +33,7 @@ def checkpoint_taken_without_a_word(patch: Patch) -> None:
 
 
 def progress_ahead_of_records(patch: Patch) -> None:
-    """Watchers are told of a position before they are handed the last record below it."""
+    """Watchers get a progress event before the last record below its position."""
     notify = Subscribers.notify
 
     def report_early(subscribers: Subscribers, published: Published) -> None:
@@ -47,7 +47,7 @@ def progress_ahead_of_records(patch: Patch) -> None:
 
 
 def records_reported_twice(patch: Patch) -> None:
-    """Watchers are handed the last committed records a second time when leadership changes."""
+    """Watchers get the last committed records a second time when leadership changes."""
     on_leadership = Controller.on_leadership
     notify = Subscribers.notify
     newest: dict[int, Published] = {}
@@ -67,7 +67,7 @@ def records_reported_twice(patch: Patch) -> None:
 
 
 def watch_resumed_at_the_end(patch: Patch) -> None:
-    """A watch that is resumed goes on with what is new, not with what its watcher has missed."""
+    """A resumed watch continues with new records and skips those that its watcher missed."""
 
     def resume(cursor: WatchCursor, offset: int, epoch: int) -> None:
         position = cursor._node.image.provenance
@@ -78,14 +78,14 @@ def watch_resumed_at_the_end(patch: Patch) -> None:
 
 
 def watch_above_the_high_watermark(patch: Patch) -> None:
-    """Watchers are handed what is in the log, committed or not."""
+    """Watchers get records of the log that are not committed."""
     patch.setattr(
         WatchCursor, "visible_end", staticmethod(lambda node: cast("int", node.log_end.offset))
     )
 
 
 def watch_goes_on_behind_an_install(patch: Patch) -> None:
-    """A watch whose offset is gone goes on where the log begins now, without a word."""
+    """A watch whose offset was trimmed continues at the log start without an event."""
 
     def jump(cursor: WatchCursor) -> None:
         cursor.offset = max(cursor.offset, cursor._node.log_start.offset)
@@ -94,7 +94,7 @@ def watch_goes_on_behind_an_install(patch: Patch) -> None:
 
 
 def replaced_leader_evaluates_watchers(patch: Patch) -> None:
-    """A leader calls records of an epoch it never heard of a history that is not the log's."""
+    """A leader reports divergence for records of an epoch above its own."""
     check_position = LogRange.check_position
 
     def evaluate(range_: LogRange, offset: int, last_epoch: int) -> DivergenceHint | None:
@@ -108,7 +108,7 @@ def replaced_leader_evaluates_watchers(patch: Patch) -> None:
 
 
 def replaced_leader_answers_lookups(patch: Patch) -> None:
-    """A leader answers a lookup of an epoch it never heard of with the end of its own newest."""
+    """A leader answers a lookup of an epoch above its own with its newest epoch's end."""
     patch.setattr(
         LogRange, "epoch_end", lambda range_, epoch: range_._node.end_offset_for_epoch(epoch)
     )
@@ -116,13 +116,13 @@ def replaced_leader_answers_lookups(patch: Patch) -> None:
 
 
 def resets_not_fenced(patch: Patch) -> None:
-    """A leader moves consumers to the ends of its own log, whichever epoch they have heard of."""
+    """A leader resets consumers to its own log's ends, although their epoch is above its own."""
     patch.setattr(log_range, "check_epoch_read", lambda node, last_epoch: None)
     patch.setattr(log_reads, "check_epoch", lambda node, current_leader_epoch: None)
 
 
 def first_lookup_believed(patch: Patch) -> None:
-    """A consumer whose history differs goes to where the first lookup says that its epoch ends."""
+    """A consumer with a diverged history seeks to the offset of the first epoch lookup."""
 
     async def believe(
         lineage: Lineage, position: int, epoch: int, end_offset: int, ask: AskEpochEnd
@@ -133,7 +133,7 @@ def first_lookup_believed(patch: Patch) -> None:
 
 
 def trimmed_history_called_cut(patch: Patch) -> None:
-    """A consumer calls its history another one where the log begins above, in a later epoch."""
+    """A consumer reports divergence where the log begins above its position, in a later epoch."""
 
     async def validate(consumer: LogConsumer, position: LogPosition) -> None:
         try:
@@ -185,14 +185,14 @@ BUGS = (
         "resets-not-fenced",
         resets_not_fenced,
         ("log-consumers", "history"),
-        "found from outside: a consumer fell back without a word",
+        "found from outside: a consumer went back without an error",
         options=Options("network"),
     ),
     Bug(
         "first-lookup-believed",
         first_lookup_believed,
         ("divergence-located",),
-        "KIP-279, of a consumer; found from outside: 4 where 2 was true",
+        "KIP-279, for a consumer; found from outside: offset 4 instead of 2",
         experiment=LOST_HISTORIES,
     ),
     Bug(

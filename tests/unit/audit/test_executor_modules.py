@@ -6,6 +6,7 @@ import pkgutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -16,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 READ = """
 import sys
-archive, site, source = sys.argv[1:]
+archive, site, source, checkout = sys.argv[1:]
 sys.path[:0] = [archive, site]
+sys.path[:] = [each for each in sys.path if each != checkout]
 sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
 from audit.plan import ReadPlan, SegmentFile
 import audit.source_reader, audit.source_stream
@@ -31,6 +33,14 @@ assert rows == 43, rows
 banned = {"grpc", "google.protobuf", "asyncio", "quorum.log", "quorum.core", "quorum.v1"}
 assert not banned & set(sys.modules), banned & set(sys.modules)
 print("read", rows)
+from audit.source import ClusterMetadataSource
+from pathlib import Path
+source = ClusterMetadataSource({"path": str(Path(source).parent), "uncommitted": "true"})
+reader = source.reader(None)
+assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 43
+banned -= {"quorum.log"}
+assert not banned & set(sys.modules), banned & set(sys.modules)
+print("planned")
 """
 
 
@@ -38,14 +48,14 @@ def test_the_zip_alone_reads_a_log(tmp_path: Path) -> None:
     archive = write_executor_zip(tmp_path / "executor.zip")
     source = ROOT / "tests" / "data" / "kafka-kraft-log" / f"{0:020d}.log"
     answer = subprocess.run(
-        [sys.executable, "-I", "-c", READ, archive, sysconfig.get_path("purelib"), source],
+        [sys.executable, "-I", "-c", READ, archive, sysconfig.get_path("purelib"), source, ROOT],
         capture_output=True,
         text=True,
         cwd=tmp_path,
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout == "read 43\n"
+    assert answer.stdout == "read 43\nplanned\n"
 
 
 def test_the_zip_is_small_and_reproducible(tmp_path: Path) -> None:
@@ -53,13 +63,16 @@ def test_the_zip_is_small_and_reproducible(tmp_path: Path) -> None:
     assert write_executor_zip(tmp_path / "b.zip").read_bytes() == first
     assert len(first) < 256 << 10
     names = zipfile.ZipFile(tmp_path / "a.zip").namelist()
-    assert not [name for name in names if name.startswith(("quorum/log", "quorum/v1", "quorate"))]
+    assert not [name for name in names if name.startswith(("quorum/core", "quorum/v1", "quorate"))]
 
 
 def test_spark_finds_the_source_by_the_name_of_its_module() -> None:
     """Spark's rule: a top-level module called pyspark_*, with an attribute DefaultSource."""
     found = [info.name for info in pkgutil.iter_modules([str(ROOT)])]
     assert "pyspark_quorate" in found
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    # With it, an editable install puts this folder on the path.
+    assert project["tool"]["setuptools"]["package-dir"] == {"": "."}
     import pyspark_quorate
 
     assert pyspark_quorate.DefaultSource is ClusterMetadataSource

@@ -116,8 +116,11 @@ def test_missing_records_are_reported_with_quiet_too(
     def no_spark() -> None:
         raise AuditError("no Spark here")
 
+    asked = ["audit", "configs", "--log", str(log.home)]
+    assert main([*asked, "--quiet"]) == 0
+    assert warning in capsys.readouterr().err
     monkeypatch.setattr(audit.session, "local_session", no_spark)
-    assert main(["audit", "configs", "--log", str(log.home), "--quiet"]) == 1
+    assert main([*asked, "--quiet", "--engine", "spark"]) == 1
     assert warning in capsys.readouterr().err
 
 
@@ -133,16 +136,20 @@ def test_nothing_to_work_on_is_wrong_usage(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "arguments"),
+    ("missing", "arguments", "extra"),
     [
-        ("pyarrow", ["export", ".", "--to", "x"]),
-        ("pyarrow", ["audit", "leaders", "--log", "."]),
-        ("pyspark", ["audit", "leaders", "--log", "."]),
+        ("pyarrow", ["export", ".", "--to", "x"], "parquet"),
+        ("pyarrow", ["audit", "leaders", "--log", "."], "parquet"),
+        ("duckdb", ["audit", "leaders", "--log", "."], "parquet"),
+        ("duckdb", ["audit", "query", "--log", ".", "--sql", "SELECT 1"], "parquet"),
+        ("matplotlib", ["audit", "report", "--log", ".", "--to", "x"], "plots"),
+        ("pyspark", ["audit", "leaders", "--log", ".", "--engine", "spark"], "spark"),
     ],
 )
 def test_a_missing_extra_is_named(
     missing: str,
     arguments: list[str],
+    extra: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -153,4 +160,4 @@ def test_a_missing_extra_is_named(
 
     monkeypatch.setattr(importlib.util, "find_spec", without)
     assert main(arguments) == 1
-    assert "quorate[spark]" in capsys.readouterr().err
+    assert f"quorate[{extra}]" in capsys.readouterr().err

@@ -32,10 +32,16 @@ def source(**options: str) -> ClusterMetadataSource:
         ({"tabel": "history"}, "unknown option tabel"),
         ({"table": "nodes"}, "no table 'nodes'"),
         ({}, "option path is missing"),
-        ({"path": "p", "startOffset": "-1"}, "'-1', expected an offset"),
+        ({"path": "p", "startOffset": "-1"}, "'-1', expected a number"),
         ({"path": "p", "uncommitted": "yes"}, "true or false"),
         ({"path": "LOG", "asOfOffset": "1"}, "needs a typed table"),
         ({"path": "LOG", "asOfOffset": "1", "endOffset": "2", "table": "topics"}, "excludes"),
+        (
+            {"path": "LOG", "columns": "offset,tpoic"},
+            "history has no column tpoic; there are offset,",
+        ),
+        ({"path": "LOG", "minPartitions": "0"}, "expected at least 1"),
+        ({"path": "LOG", "minPartitions": "few"}, "'few', expected a number"),
         ({"path": "LOG", "types": "TopicRecrod"}, "unknown record type TopicRecrod"),
         (
             {"path": "LOG", "types": "TopicRecord", "table": "topics"},

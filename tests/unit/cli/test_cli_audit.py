@@ -1,89 +1,144 @@
-"""Audit queries report the offset of their answers. Spark itself is replaced by a fake."""
+"""`quorate audit` answers from logs and exports, names the offset of its answer, and refuses."""
 
 from __future__ import annotations
 
-import importlib
+import io
 import json
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from audit.export import export_log
 from quorate.cli.main import main
-from statemachine.records import FeatureLevelRecord, NoOpRecord
+from statemachine.records import ConfigRecord, FeatureLevelRecord, NoOpRecord
+from tests.support.audit_answers import trimmed_log
 from tests.support.kafka_directory import KafkaDirectory
-
-session = importlib.import_module("audit.session")
-views = importlib.import_module("audit.views")
-
-
-class NoRows:
-    """A frame without rows."""
-
-    def collect(self) -> list[Any]:
-        return []
-
-
-@pytest.fixture(autouse=True)
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each question took in what is not known to be committed."""
-    found: list[bool] = []
-
-    @contextmanager
-    def no_session(**_: object) -> Any:
-        yield None
-
-    def tables(_spark: object, _source: Path, *, with_unknown: bool) -> None:
-        found.append(with_unknown)
-
-    monkeypatch.setattr(session, "require_pyspark", lambda: None)
-    monkeypatch.setattr(session, "local_session", no_session)
-    monkeypatch.setattr(views, "tables_of_log", tables)
-    monkeypatch.setattr(views, "state_as_of", lambda *_: NoRows())
-    return found
 
 
 def one_of_three(folder: Path) -> Path:
-    """A Kafka controller's directory: a checkpoint at 3, the log's end at 5."""
+    """A Kafka controller's directory: a checkpoint at 3, the log's end at 6."""
     kafka = KafkaDirectory(folder, voters=3)
     for _ in range(4):
         kafka.batch(NoOpRecord())
     kafka.checkpoint(3, FeatureLevelRecord("metadata.version", 20))
+    kafka.batch(ConfigRecord(2, "t", "retention.ms", "5"))
     return kafka.path
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("audit")
+    log = trimmed_log(folder / "node")
+    export_log(log.home, folder / "out")
+    return str(folder / "out")
 
 
 def asks(
     capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[int, dict[str, Any] | None, str]:
-    status = main(["-o", "json", "audit", "partitions", *arguments])
+    status = main(["-o", "json", "audit", *arguments])
     captured = capsys.readouterr()
     return status, json.loads(captured.out) if captured.out else None, captured.err
 
 
 def test_one_voter_of_several_is_answered_up_to_its_checkpoint(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[bool]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = str(one_of_three(tmp_path / "n"))
-    status, answer, errors = asks(capsys, "--log", log)
+    status, answer, errors = asks(capsys, "configs", "--log", log)
     assert status == 0
     assert answer is not None
-    assert answer["as_of_offset"] == 3
+    assert (answer["as_of_offset"], answer["rows"]) == (3, [])
     assert "answered as of offset 3" in errors
-    assert "up to 5" in errors
+    assert "up to 6" in errors
     assert "--uncommitted" in errors
-    status, answer, errors = asks(capsys, "--log", log, "--uncommitted")
-    assert (status, answer and answer["as_of_offset"]) == (0, 5)
-    assert "answered as of" not in errors
-    assert asked == [False, True]
-    _, answer, _ = asks(capsys, "--log", log, "--uncommitted", "--as-of", "4")
+    status, answer, errors = asks(capsys, "configs", "--log", log, "--uncommitted")
     assert answer is not None
-    assert answer["as_of_offset"] == 4
+    assert (status, answer["as_of_offset"]) == (0, 6)
+    assert [row["value"] for row in answer["rows"]] == ["5"]
+    assert "answered as of" not in errors
+    _, answer, _ = asks(capsys, "configs", "--log", log, "--uncommitted", "--as-of", "4")
+    assert answer is not None
+    assert (answer["as_of_offset"], answer["rows"]) == (4, [])
 
 
 def test_an_export_has_taken_in_what_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, _, errors = asks(capsys, "--export", str(tmp_path), "--uncommitted")
+    status, _, errors = asks(capsys, "partitions", "--export", str(tmp_path), "--uncommitted")
     assert status == 2
     assert "`quorate export`" in errors
+
+
+def test_one_source_is_named(
+    export: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, errors = asks(capsys, "leaders")
+    assert status == 2
+    assert "either --export or --log" in errors
+    status, _, errors = asks(capsys, "leaders", "--export", export, "--log", str(tmp_path))
+    assert status == 2
+    status, _, errors = asks(capsys, "leaders", "--export", str(tmp_path))
+    assert status == 1
+    assert "contains no export" in errors
+
+
+def test_questions_are_answered_without_java(
+    export: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = set(sys.modules)
+    _, answer, errors = asks(capsys, "leaders", "--export", export, "--topic", "led-by-one")
+    assert answer is not None
+    assert errors == ""
+    turns = [(row["leader"], row["cause"], row["principal"]) for row in answer["rows"]]
+    assert turns[1] == (0, "BrokerFencedEvent", "User:controller")
+    assert answer["rows"][0]["from_time"].startswith("2023-11-14T22:13:20.")
+    assert answer["rows"][0]["from_time"].endswith("Z")
+    _, answer, _ = asks(capsys, "partitions", "--export", export, "--topic", "led-by-one")
+    assert answer is not None
+    assert [(row["replicas"], row["isr"]) for row in answer["rows"]] == [([1, 0], [0])]
+    assert not [name for name in set(sys.modules) - before if name.startswith("pyspark.sql")]
+
+
+def test_a_query_of_ones_own(
+    export: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "SELECT principal, count(*) AS changes FROM partitions GROUP BY ALL ORDER BY ALL"
+    _, first, _ = asks(capsys, "query", "--export", export, "--sql", text)
+    assert first is not None
+    assert first["kind"] == "AuditQuery"
+    assert {"principal": "User:controller", "changes": 3} in first["rows"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    _, second, _ = asks(capsys, "query", "--export", export, "--sql", "-")
+    assert second == first
+    values = (
+        "SELECT [1.5::DOUBLE] AS list, {'at': TIMESTAMP '2026-01-02 03:04:05'} AS struct, "
+        "1.50::DECIMAL(4, 2) AS exact, 'NaN'::DOUBLE AS nan, NULL AS nothing, "
+        "DATE '2026-01-02' AS day"
+    )
+    _, answer, _ = asks(capsys, "query", "--export", export, "--sql", values)
+    assert answer is not None
+    assert answer["rows"] == [
+        {
+            "list": [1.5], "struct": {"at": "2026-01-02T03:04:05.000Z"}, "exact": "1.50",
+            "nan": "nan", "nothing": None, "day": "2026-01-02",
+        }
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("SELECT * FROM hist", "there are history, topics"),
+        ("DELETE FROM history", "nothing else is run"),
+        ("SELECT a.topic, b.topic FROM topics a, topics b", "give them names with AS"),
+    ],
+)
+def test_a_query_that_is_none(
+    text: str, problem: str, export: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, answer, errors = asks(capsys, "query", "--export", export, "--sql", text)
+    assert (status, answer) == (2, None)
+    assert problem in errors

@@ -13,7 +13,7 @@ import pytest
 from quorate import entry
 from quorate.cli.exits import Exit
 from quorate.cli.main import cli
-from quorate.early_stop import STOP_SIGNALS, TOLD
+from quorate.early_stop import EARLY_STOP_TEXT, STOP_SIGNALS
 from quorate.entry import VALUED, command_of
 
 PROGRAM = """
@@ -60,7 +60,7 @@ def test_a_server_that_is_stopped_while_it_loads_ends_cleanly(module: str, numbe
     done = signalled_at_import(
         module, (signal.SIGHUP, number), "--quiet", "-o", "json", "server", "--config", "x"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, "", f"{TOLD}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (Exit.OK, "", f"{EARLY_STOP_TEXT}\n")
 
 
 def test_a_closed_output_does_not_change_the_exit_code() -> None:

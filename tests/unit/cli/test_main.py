@@ -40,8 +40,10 @@ def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(json.loads(out)["uuid"]) == 22
 
 
-_REACHING = {"quorum", "topic", "broker", "feature", "import"}
-_CONFIG_REACHING = {"get", "set", "delete"}
+_REACHING = {"acl", "health", "quorum", "topic", "broker", "feature", "import"}
+_TAKING = {("backup", "create"), ("context", "add")}
+"""What takes the options though its noun reaches no cluster."""
+_CONFIG_REACHING = {"get", "set", "append", "subtract", "delete"}
 
 
 def leaves() -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -68,8 +70,19 @@ def test_only_cluster_commands_take_cluster_options() -> None:
     assert len(found) > 40
     for words, command in found.items():
         options = {name for each in command.params for name in each.opts}
-        reaches = words[0] in _REACHING or (words[0] == "config" and words[1] in _CONFIG_REACHING)
-        for option in ("--bootstrap", "--timeout", "--tls-ca", "--tls-cert", "--tls-key"):
+        reaches = (
+            words in _TAKING
+            or words[0] in _REACHING
+            or (words[0] == "config" and words[1] in _CONFIG_REACHING)
+        )
+        for option in (
+            "--bootstrap",
+            "--timeout",
+            "--tls-ca",
+            "--tls-cert",
+            "--tls-key",
+            "--context",
+        ):
             assert (option in options) == reaches, (words, option)
         if words != ("sim", "scenario"):
             assert {"-o", "--quiet", "--no-color"} <= options, words
@@ -240,3 +253,21 @@ def test_config_show_also_shows_what_cannot_work(capsys: pytest.CaptureFixture[s
     assert status == 2
     assert "quorum.fetch_timeout_ms" in out
     assert "quorum.fetch_max_wait_ms (500) must be below fetch_timeout_ms (1)" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (("topc", "list"), "Did you mean topic?"),
+        (("topic", "lst"), "Did you mean list?"),
+        (("quorum", "describe", "stats"), "Did you mean status?"),
+        (("log", "vrify"), "Did you mean verify?"),
+        (("zzzzz",), "No such command 'zzzzz'."),
+    ],
+)
+def test_an_unknown_command_names_one_that_is_near(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], near: str
+) -> None:
+    status, _, err = run(capsys, *arguments)
+    assert status == 2
+    assert near in err

@@ -8,7 +8,8 @@ import json
 import pytest
 import yaml
 
-from quorate.cli.output import Result, as_text, render
+from quorate.cli.cells import as_text
+from quorate.cli.output import Result, render
 from quorate.visible_text import visible_json
 
 LIST = Result(

@@ -249,3 +249,23 @@ def test_voters_that_cannot_replay_are_named_and_all_of_them_plainly(
     warnings = capsys.readouterr().err
     assert "observer 9 applies no further record" in warnings
     assert "no voter can replay the log, so none will lead" in warnings
+
+
+def test_the_replication_table_fits_a_terminal_and_shows_ages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--wide`` shows the other columns; documents have all fields either way."""
+    end = 9_000_000_000
+    answer = quorum(replica(1, end - 12, 4_700, b"d" * 16), replica(2, end, 5_000, b"e" * 16))
+    answer.timestamp_ms = 5_000
+    monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: answer)
+    assert main(["quorum", "describe", "replication"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 100
+    assert any("0.3 s ago" in line for line in lines)
+    assert main(["quorum", "describe", "replication", "--wide"]) == 0
+    assert "COMPARED_END" in capsys.readouterr().out
+    assert main(["quorum", "describe", "replication", "-o", "json"]) == 0
+    row = json.loads(capsys.readouterr().out)["rows"][1]
+    assert (row["last_fetch"], row["last_fetch_timestamp_ms"]) == ("0.3 s ago", 4_700)
+    assert "compared_end" in row

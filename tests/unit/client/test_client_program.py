@@ -62,6 +62,8 @@ def test_importing_the_client_changes_nothing_in_the_process() -> None:
 import os
 before = dict(os.environ)
 import quorate.client
+for name in quorate.client.__all__:
+    getattr(quorate.client, name)
 assert dict(os.environ) == before, set(os.environ) ^ set(before)
 """
     assert asyncio.run(run(WATCHED + code)) == "grpc is imported with None\n"

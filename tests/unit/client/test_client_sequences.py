@@ -12,7 +12,7 @@ from quorate.controller.requests import Answer
 from quorum.errors import ErrorCode
 from quorum.v1 import commands_pb2, metadata_pb2
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
-from tests.support.judged_node import EvaluatedNode
+from tests.support.evaluated_node import EvaluatedNode
 from tests.support.served_node import serving
 
 

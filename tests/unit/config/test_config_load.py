@@ -182,7 +182,7 @@ def test_every_field_of_a_section_is_declared_as_a_setting_but_the_derived_ones(
     assert all(each.declared.help.endswith(".") for each in settings().values())
 
 
-def test_merge_alone_does_not_judge(tmp_path: Path) -> None:
+def test_merge_alone_checks_nothing(tmp_path: Path) -> None:
     loaded, problems = merge(write(tmp_path, "[cluster]\nproducer_window = 0\n"))
     assert problems == []
     assert loaded.values["cluster.producer_window"] == 0

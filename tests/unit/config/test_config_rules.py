@@ -145,3 +145,15 @@ TLS = TlsConfig(
 def test_certificate_names_that_cannot_work(tls: TlsConfig, words: str) -> None:
     assert TLS.problems() == []
     assert any(words in problem for problem in tls.problems())
+
+
+def test_the_port_of_tcp_streams_is_the_one_that_replicas_reach() -> None:
+    """It is advertised in the hello, so it must be known before anything is bound."""
+    assert ListenerConfig().tcp_port == 0
+    assert ListenerConfig(peer_tcp="0.0.0.0:9191").tcp_port == 9191
+    mapped = ListenerConfig(peer_tcp="127.0.0.1:0", advertised_peer_tcp_port=30_000)
+    assert mapped.tcp_port == 30_000
+    assert mapped.problems() == []
+    (problem,) = ListenerConfig(peer_tcp="127.0.0.1:0").problems()
+    assert problem.startswith("listeners.peer_tcp must name a port")
+    assert ListenerConfig(peer_tcp="nonsense").problems() != []

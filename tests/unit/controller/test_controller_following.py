@@ -106,7 +106,8 @@ def test_subscribers_see_every_step_with_its_bytes():
     (step,) = steps
     assert (step.before, step.after) == (first, bench.controller.image)
     assert [r.value for r in records_of(b"".join(step.data))] == ["1", "2"]
-    replayed = StateMachine(first)
+    replayed = StateMachine()
+    replayed.image = first
     replayed.apply(b"".join(step.data))
     assert replayed.image.has_content_of(step.after)
     assert (step.base_offset, step.end_offset) == (

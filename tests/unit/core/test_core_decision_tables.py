@@ -52,6 +52,8 @@ from tests.support.core_situations import SITUATIONS, intact_messages
 from tests.support.core_transcript import Transcript, indented, text_of
 from tests.support.core_waiting_situations import WAITING
 
+pytestmark = pytest.mark.interpreted  # it copies cores by pickle
+
 ALL = {**SITUATIONS, **WAITING}
 FOLDER = Path(__file__).parent / "decisions"
 PEERS = {"relay": 9, "relay-of-a-silent-leader": 9, "writing-leader": 2}
@@ -241,7 +243,7 @@ class Table:
             if type(message) in (FetchRequest, *PROOF_HANDLERS):
                 unproven = arrived(message, is_proven=False)
                 yield (
-                    f"{name} is_unproven=True",
+                    f"{name} from an unproven caller",
                     lambda node, m=unproven: node.receive(self.now_ms, self.peer, m),
                 )
 

@@ -321,7 +321,7 @@ def watcher_refused_what_can_be_read(s: Script) -> None:
 
 
 @bad("watch-refused")
-def watcher_told_of_an_empty_range(s: Script) -> None:
+def watcher_gets_an_empty_range(s: Script) -> None:
     s.log(1, 2, 3)
     s.delivered(("state", -1, 1), ("refused", 3, 2))
 

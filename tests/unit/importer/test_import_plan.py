@@ -304,7 +304,7 @@ def test_a_log_of_several_voters_is_taken_whole_only_when_asked(tmp_path):
 
 def test_compressed_batches_are_copied_as_well(tmp_path):
     kafka = KafkaDirectory(tmp_path / "kafka")
-    kafka.batch(LEVEL, *[ConfigRecord(4, "", f"k{n}", "v") for n in range(50)], codec=4)
+    kafka.batch(LEVEL, *[ConfigRecord(4, "", f"k{n}", "v") for n in range(50)], is_compressed=True)
     (step,) = steps_of(plan_import(open_source(kafka.path)))
     assert len(step.values) == 51
 

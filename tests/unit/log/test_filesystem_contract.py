@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
+import stat
 import time
 from pathlib import Path
 
 import pytest
 
 from quorum.errors import StorageError
+from quorum.log.directory_lock import LOCK_NAME, DirectoryLock
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.side_file import replace_file
 from simulation.memory_filesystem import MemoryFileSystem
@@ -183,3 +186,21 @@ def test_a_file_has_an_age_or_none_and_asking_never_fails(fs, folder):
     # File systems may round a time down to two seconds.
     assert changed_ms is None or began_ms - 2_000 <= changed_ms <= time.time_ns() // 1_000_000
     assert fs.modified_ms(folder / "no" / "such") is None
+
+
+def test_new_files_and_directories_are_for_their_owner_only(tmp_path):
+    """Whatever the umask lets through; a parent that had to be made has the usual mode."""
+    fs = OsFileSystem()
+    folder = tmp_path / "parent" / "data"
+    before = os.umask(0o022)
+    try:
+        fs.make_directory(folder)
+        fs.open(folder / "a", create=True, writable=True).close()
+        replace_file(fs, folder / "b", b"content")
+        DirectoryLock(folder).release()
+    finally:
+        os.umask(before)
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
+    assert modes == dict.fromkeys(("a", "b", LOCK_NAME), 0o600)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o755

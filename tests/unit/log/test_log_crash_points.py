@@ -13,19 +13,12 @@ from dataclasses import replace
 import pytest
 
 from quorum.types import OffsetAndEpoch
-from simulation.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode, Faults, PowerLost
+from simulation.memory_filesystem import CrashMode, Faults, PowerLost
+from tests.support import crash_scripts
 from tests.support.log_builder import LogBench, contents, make_batch
 from tests.support.log_model import LogModel
 
-MODES = {
-    "lose-all": LOSE_ALL,
-    "torn-tail": CrashMode(keep_writes=1.0, torn=True),
-    "names-in-order": CrashMode(keep_names=1.0),
-    "names-survive": CrashMode(keep_names=2.0),
-    "names-reordered": CrashMode(reordered=True, keep_names=0.5),
-    "bytes-survive": CrashMode(keep_writes=2.0),
-    "keep-all": KEEP_ALL,
-}
+MODES = {**crash_scripts.MODES, "bytes-survive": CrashMode(keep_writes=2.0)}
 
 
 class Script:

@@ -60,7 +60,6 @@ def test_recovery_gives_back_what_was_flushed(bench):
     assert bench.log.digest_at(3) == digest
     assert bench.log.epochs == (EpochStart(1, 0), EpochStart(5, 2))
     assert bench.report.end == OffsetAndEpoch(3, 5)
-    assert bench.report.scanned_batches == 2
 
 
 def test_what_a_killed_process_left_in_memory_is_made_durable(bench):
@@ -197,8 +196,7 @@ def test_a_log_start_without_its_checkpoint_is_refused_before_anything_is_delete
     assert bench.names() == names
     bench.snapshots = [OffsetAndEpoch(bases[2], 1)]
     assert bench.open().start.offset == bases[2]
-    assert bench.report.removed_segments == bases[:2]
-    assert FIRST.name not in bench.names()
+    assert not {f"{base:020d}.log" for base in bases[:2]} & set(bench.names())
 
 
 def test_a_log_start_that_is_no_place_in_the_log_is_damage(bench):
@@ -227,7 +225,6 @@ def test_leftovers_are_removed_and_strangers_left_alone(bench):
     for name in gone + kept:
         bench.fs.write_bytes(HOME / name, b"x")
     bench.open()
-    assert set(bench.report.removed_leftovers) == set(gone)
     assert set(kept) <= set(bench.names())
     assert not set(gone) & set(bench.names())
 

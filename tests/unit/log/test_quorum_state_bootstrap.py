@@ -15,18 +15,18 @@ from quorum.types import BootstrapState, ElectionState, OffsetAndEpoch, ReplicaK
 from simulation.memory_filesystem import MemoryFileSystem
 
 HOME = Path("/node")
-LIVES = (b"a" * 16, b"b" * 16, b"c" * 16)
-VOTER_LIST = ((1, LIVES[0]), (2, LIVES[1]), (10, LIVES[2]))
+INCARNATIONS = (b"a" * 16, b"b" * 16, b"c" * 16)
+VOTER_LIST = ((1, INCARNATIONS[0]), (2, INCARNATIONS[1]), (10, INCARNATIONS[2]))
 FULL = ElectionState(
     epoch=0,
-    bootstrap_state=BootstrapState(LIVES[0], VOTER_LIST, is_complete=True),
+    bootstrap_state=BootstrapState(INCARNATIONS[0], VOTER_LIST, is_complete=True),
     vote_floor=OffsetAndEpoch(7, 2),
     disqualified='voter 2 said "no"',
 )
 STATES = [
-    ElectionState(bootstrap_state=BootstrapState(LIVES[0])),
-    ElectionState(bootstrap_state=BootstrapState(LIVES[0], VOTER_LIST)),
-    ElectionState(epoch=4, voted=ReplicaKey(1, LIVES[1]), disqualified="freshly formatted"),
+    ElectionState(bootstrap_state=BootstrapState(INCARNATIONS[0])),
+    ElectionState(bootstrap_state=BootstrapState(INCARNATIONS[0], VOTER_LIST)),
+    ElectionState(epoch=4, voted=ReplicaKey(1, INCARNATIONS[1]), disqualified="freshly formatted"),
     FULL,
 ]
 
@@ -66,7 +66,7 @@ def line(**changes: Any) -> str:
     return json.dumps(fields)
 
 
-INCARNATION = uuid_to_text(LIVES[0])
+INCARNATION = uuid_to_text(INCARNATIONS[0])
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,13 @@ def test_fields_of_later_releases_are_passed_over() -> None:
     assert decode_election_state(line(somethingNew={"a": 1})) == FULL
 
 
-def test_every_flipped_bit_and_every_cut_is_noticed(fs: MemoryFileSystem) -> None:
-    """A forgotten bar or voter list would let a second disk vote."""
+@pytest.mark.parametrize("state", [FULL, ElectionState(epoch=6, voted=ReplicaKey(0))])
+def test_every_flipped_bit_and_every_cut_is_noticed(
+    fs: MemoryFileSystem, state: ElectionState
+) -> None:
+    """A forgotten vote or voter list would let this disk, or a second one, vote twice."""
     store = ElectionFile(fs, HOME)
-    store.save(FULL)
+    store.save(state)
     whole = fs.read_bytes(HOME / "quorum-state")
     for position in range(len(whole)):
         for bit in range(8):

@@ -38,8 +38,11 @@ def test_what_is_noted_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     families = Families(registry)
     for _ in range(10):
         families.count(LOST)
-        assert len(families._pending) <= 3
+        families.time(SYNCS, 0.5)
+        assert len(families._counted) <= 3
+        assert len(families._timed) <= 3
     assert registry.get_sample_value(LOST) == 10
+    assert registry.get_sample_value(f"{SYNCS}_count") == 10
 
 
 def test_a_misspelt_name_fails_where_it_is_used() -> None:

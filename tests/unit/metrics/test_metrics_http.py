@@ -7,6 +7,7 @@ import json
 
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from metrics import http as http_module
 from metrics.families import Families
@@ -29,6 +30,18 @@ def test_metrics_are_served_in_the_text_format() -> None:
     assert answer.status == 200
     assert answer.content_type.startswith("text/plain; version=")
     assert b"quorate_raft_leader_lost_total 1.0" in answer.body
+
+
+def test_a_scraper_that_accepts_openmetrics_gets_it() -> None:
+    answer = endpoint().answer(
+        "GET", "/metrics", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
+    )
+    assert answer.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    assert answer.body.endswith(b"# EOF\n")
+    families = text_string_to_metric_families(answer.body.decode())
+    assert {"quorate_raft_leader_lost": "counter"}.items() <= {
+        each.name: each.type for each in families
+    }.items()
 
 
 def test_readiness_names_the_failed_check_and_its_reason() -> None:

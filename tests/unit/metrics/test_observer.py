@@ -171,7 +171,7 @@ def test_runtime_events_reach_their_metrics(world: World) -> None:
     assert world.value("snapshot_generate_seconds_sum") == 2.0
     assert world.value("snapshot_load_seconds_sum") == 3.0
     assert world.value("snapshot_failures_total", operation="generate") == 1
-    assert world.value("quarantined_files_total", kind="segment") == 1
+    assert world.value("quarantines_total", kind="segment") == 1
     assert world.value("digest_mismatches_total") == 1
     assert world.value("digest_uncomparable_total") == 1
     assert world.value("queue_rejections_total", queue="commands") == 1

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from metrics.families import Families
 from metrics.observer import Observer
 from quorate.server.rpc_metrics import RpcCounter
+from quorum.transport.served_methods import ServedMethods
 
 SERVICE = "test.Service"
 
@@ -53,8 +54,10 @@ def counted(work: Callable[[aio.Channel], Awaitable[None]]) -> CollectorRegistry
     registry = CollectorRegistry()
 
     async def run() -> None:
-        server = aio.server(interceptors=[RpcCounter(Observer(Families(registry)))])
-        server.add_generic_rpc_handlers((handlers(),))
+        methods = ServedMethods(RpcCounter(Observer(Families(registry))))
+        methods.add_generic_rpc_handlers((handlers(),))
+        server = aio.server()
+        server.add_generic_rpc_handlers((methods,))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         try:

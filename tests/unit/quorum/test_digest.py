@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorum.batch import encode_batch, scan_batches, with_position
-from quorum.digest import EMPTY_LOG_DIGEST, LOG_DIGEST_BYTES, fold, fold_batches
+from quorum.batch import encode_batch, with_position
+from quorum.digest import EMPTY_LOG_DIGEST, fold
 
 A = encode_batch([b"a"], base_offset=0, epoch=1, timestamp=1)
 B = encode_batch([b"b"], base_offset=1, epoch=1, timestamp=1)
@@ -12,14 +12,6 @@ B = encode_batch([b"b"], base_offset=1, epoch=1, timestamp=1)
 def test_value_is_pinned() -> None:
     """Goal: a release that computes another value cannot compare itself with its peers."""
     assert fold(EMPTY_LOG_DIGEST, A).hex() == "3223109fc765d63e6eb2f343b9fc9bf0"
-
-
-def test_folding_a_scan_equals_folding_batch_by_batch() -> None:
-    expected = fold(fold(EMPTY_LOG_DIGEST, A), B)
-    assert fold_batches(EMPTY_LOG_DIGEST, A + B, scan_batches(A + B)) == expected
-    assert len(expected) == LOG_DIGEST_BYTES
-    tail = scan_batches(A + B)[1:]
-    assert fold_batches(fold(EMPTY_LOG_DIGEST, A), A + B, tail) == expected
 
 
 def test_position_order_and_boundaries_matter() -> None:

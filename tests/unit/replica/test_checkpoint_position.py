@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,17 @@ from snapshot.config import SnapshotConfig
 from snapshot.naming import file_name
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from statemachine.dump import state_digest
+from tests.support.crash_sites import WatchedFileSystem
 from tests.support.lone_replica import LoneReplica
+from tests.support.storage_script import (
+    LOG,
+    append,
+    commit,
+    format_node,
+    opened,
+    take_checkpoint,
+    vote,
+)
 
 SMALL = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=2_000)
 
@@ -70,6 +81,28 @@ def test_a_checkpoint_under_another_name_is_set_aside(
     assert bench.stores.election.load().vote_floor is None
     bench.lead()
     assert state_digest(bench.replica.controller.image) == digest
+
+
+@pytest.mark.parametrize("says_position", [True, False])
+def test_a_checkpoint_under_another_name_commits_nothing(
+    says_position: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Method: copy one behind the high watermark, to every batch boundary of the log."""
+    fs = WatchedFileSystem()
+    format_node(fs)
+    taken = SnapshotId(5, 1)
+    for step in (vote(1), append(0, 1, 6), commit(5), take_checkpoint(taken)):
+        step.run(fs)
+    if not says_position:
+        without_position(monkeypatch)
+    content = fs.read_bytes(LOG / file_name(taken))
+    for offset in (7, 9, 11, 13):
+        disk, wrong = copy.deepcopy(fs), SnapshotId(offset, 1)
+        disk.write_bytes(LOG / file_name(wrong), content)
+        stores = opened(disk)
+        assert [each for each, _ in stores.report.corrupt_snapshots] == [wrong]
+        assert stores.state.high_watermark == stores.log.high_watermark == 5
+        stores.log.close()
 
 
 def test_what_contradicts_a_position() -> None:

@@ -12,7 +12,7 @@ from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.errors import RequestRefusedError
 from quorate.services.registration import ClientServices
 from quorum.errors import ErrorCode
-from quorum.transport.running_calls import RunningCalls
+from quorum.transport.served_methods import ServedMethods
 from quorum.v1 import metadata_pb2 as wire
 from quorum.v1 import metadata_pb2_grpc
 from tests.support.served_node import cluster
@@ -50,10 +50,11 @@ def test_each_kind_of_call_has_its_own_maximum():
 
     async def run():
         _, nodes = cluster(1)
-        running = RunningCalls()
-        server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=(running,))
+        methods = ServedMethods()
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        server.add_generic_rpc_handlers((methods,))
         services = ClientServices(nodes[0], limits=ServiceLimits(1, 1, 1))
-        services.register(server)
+        services.register(methods)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         try:
@@ -82,7 +83,7 @@ def test_each_kind_of_call_has_its_own_maximum():
                 stream.cancel()
         finally:
             await services.stop()
-            await running.stop(server, None)
+            await methods.stop(server, None)
             services.close()
 
     async def services_hold_a_call(services):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 
 import grpc
 import pytest
@@ -48,7 +49,8 @@ async def call(channel, path, method, data: bytes, timeout: float | None = 30.0)
     try:
         if method.client_streaming:
             await running.write(data)
-            await running.done_writing()
+            with suppress(grpc.aio.BaseError):  # the call has ended; `read` raises its status
+                await running.done_writing()
             while await running.read() is not grpc.aio.EOF:
                 pass
         elif method.server_streaming:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from quorate.services.answers import ANSWERS, HEALTH_AND_REFLECTION, client_refusals
+from quorate.services.answers import ANSWERS, HEALTH_AND_REFLECTION
 from quorum.v1 import admin_pb2, metadata_pb2
-from tests.support.refusals import shown_by
+from tests.support.refusals import client_refusals, shown_by
 
 
 def test_every_method_has_a_row() -> None:

@@ -14,14 +14,16 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
+from quorate.services.access import AccessPolicy
 from quorate.services.answers import ANSWERS, COMMAND_CODES
 from quorate.services.errors import DETAILS_KEY
 from quorum.errors import ErrorCode
+from quorum.transport.node_names import NodeNames
 from quorum.v1 import commands_pb2, common_pb2, metadata_pb2
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 from statemachine.commands import InitProducerId
 from statemachine.records import FeatureLevelRecord, ProducerIdsRecord
-from tests.support.judged_node import TOPIC, WRITER, EvaluatedNode
+from tests.support.evaluated_node import TOPIC, WRITER, EvaluatedNode
 from tests.support.served_node import serving
 
 ABSENT = b"z" * 16
@@ -62,10 +64,16 @@ class Case:
     """Other commands that are in the queue already."""
     is_deposed: bool = False
     """Before the command comes, and the service does not know yet."""
+    is_bound: bool = False
+    """ACLs are enforced, and there are none."""
 
 
 def one(kind: str, **fields: Any) -> Case:
     return Case([Sent(kind, fields)])
+
+
+def denied(kind: str, **fields: Any) -> Case:
+    return Case([Sent(kind, fields)], is_bound=True)
 
 
 def setting(name: str = "retention.ms") -> dict[str, Any]:
@@ -91,6 +99,12 @@ CASES: dict[str, Case] = {
     "OUT_OF_ORDER_SEQUENCE_NUMBER": numbered((0, 5)),
     "DUPLICATE_SEQUENCE_NUMBER": numbered((5, 5), (2, 2)),
     "PRODUCER_WINDOW_EXCEEDED": numbered((100, 0)),
+    "CLUSTER_AUTHORIZATION_FAILED": denied("unregister_broker", broker_id=1),
+    "TOPIC_AUTHORIZATION_FAILED": denied("incremental_alter_configs", **setting()),
+    "GROUP_AUTHORIZATION_FAILED": denied(
+        "incremental_alter_configs", **{**setting(), "resource_type": 32}
+    ),
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": denied("init_producer_id", transactional_id="n"),
     "INVALID_REQUEST": one("delete_topic"),
     "POLICY_VIOLATION": one("create_topic", name="__cluster_metadata"),
     "MESSAGE_TOO_LARGE": Case(
@@ -171,7 +185,8 @@ async def evaluated(route: str, case: Case) -> tuple[str, commands_pb2.CommandRe
     node.loses = case.loses
     for _ in range(case.waiting):
         node.bench.submit(InitProducerId())
-    async with serving(node), grpc.aio.insecure_channel(node.address) as channel:
+    policy = AccessPolicy(NodeNames("node-{id}.test"), frozenset()) if case.is_bound else None
+    async with serving(node, policy=policy), grpc.aio.insecure_channel(node.address) as channel:
         stub = MetadataServiceStub(channel)
         *before, last = case.sent
         for each in before:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 
 import pytest
 
@@ -35,6 +37,33 @@ def test_a_transfer_goes_to_the_leader_and_returns_the_new_leader() -> None:
         assert [node.asked_to_lead for node in nodes] == [[], [3], []]
 
     with_client(scenario, leader=2, ask=(1, 2, 3))
+
+
+def test_every_change_is_in_the_audit_log_with_who_and_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also one that is refused; a transfer without a target names no node."""
+
+    async def run() -> None:
+        _, (node,) = cluster(1)
+        async with serving(node):
+            async with Client([node.address], timeout_seconds=30, reason="disk swap") as client:
+                await client.remove_voter(2, b"d" * 16)
+                node.transfer_outcome = Outcome(ErrorCode.INELIGIBLE_REPLICA, "behind")
+                with pytest.raises(RefusedError):
+                    await client.transfer_leadership()
+            async with Client([node.address], timeout_seconds=30) as client:
+                await client.add_voter(4, b"d" * 16, [])
+
+    with caplog.at_level(logging.WARNING, "quorate.audit"):
+        asyncio.run(run())
+    lines = [re.sub(r"address=\S+ ", "", line) for line in caplog.messages]
+    who = "event=quorum_change principal=unauthenticated:"
+    assert lines == [
+        f"{who} what=RemoveVoter node=2 outcome=done reason=disk swap",
+        f"{who} what=TransferLeadership node=-1 outcome=INELIGIBLE_REPLICA reason=disk swap",
+        f"{who} what=AddVoter node=4 outcome=done reason=-",
+    ]
 
 
 def test_without_a_target_the_leader_chooses() -> None:

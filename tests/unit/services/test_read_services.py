@@ -184,6 +184,22 @@ def test_waiting_reads_leave_room_for_others(monkeypatch):
     with_client(scenario)
 
 
+def test_a_node_where_too_many_wait_refuses_the_call_and_goes_on():
+    """It is found out when the confirmation arrives, where an exception would end the node."""
+
+    async def scenario(log, nodes, client):
+        nodes[0].auto_confirm, nodes[0].waits_max = False, 0
+        stub = client._nodes.node(nodes[0].address).metadata
+        call = stub.ListTopics(ListTopicsRequest(read=LINEARIZABLE), timeout=30)
+        await nodes[0].has_reads(1)
+        nodes[0].reads.pop()(log.end + 1)
+        with pytest.raises(grpc.aio.AioRpcError, match="too many calls wait") as refused:
+            await call
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    with_client(scenario)
+
+
 def test_an_unknown_level_is_refused():
     async def scenario(log, nodes, client):
         with pytest.raises(RefusedError, match="unknown read level 9"):

@@ -207,6 +207,20 @@ def test_an_unconfirmed_read_names_the_leader() -> None:
     with_streams(scenario, nodes=2)
 
 
+def test_a_node_where_too_many_wait_refuses_those_queries_and_goes_on() -> None:
+    """It is found out when the confirmation arrives, where an exception would end the node."""
+
+    async def scenario(node: FakeNode, stream: Any) -> None:
+        node.auto_confirm, node.waits_max = False, 0
+        await stream.write(message(LINEARIZABLE, LINEARIZABLE, LOCAL))
+        await node.has_reads(1)
+        node.reads.pop()(node.log.end + 1)
+        found = codes(await answers(stream, 3))
+        assert found == {1: "RESOURCE_EXHAUSTED", 2: "RESOURCE_EXHAUSTED", 3: "NONE"}
+
+    with_streams(scenario)
+
+
 def test_waiting_messages_have_bounded_places() -> None:
     """One place."""
 

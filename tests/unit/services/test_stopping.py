@@ -190,8 +190,8 @@ def test_a_client_that_does_not_read_is_cut_off():
         await writing.wait()
         server.services.closing.begin()
         assert not await server.services.closing.all_ended(0.05)
-        await server.running.stop(server, None)
-        assert server.running.count == 0
+        await server.methods.stop(server, None)
+        assert server.methods.count == 0
         with pytest.raises(grpc.aio.AioRpcError):
             await stream.read()
 
@@ -209,11 +209,11 @@ def test_the_tasks_of_all_calls_are_over_when_a_stop_returns(caplog, capfd):
         streams = [metadata.Watch(request, timeout=30) for _ in range(40)]
         for stream in streams:
             await stream.initial_metadata()
-        assert server.running.count == len(streams)
+        assert server.methods.count == len(streams)
         for stream in streams[::2]:
             stream.cancel()
-        await server.running.stop(server, None)
-        assert server.running.count == 0
+        await server.methods.stop(server, None)
+        assert server.methods.count == 0
         for stream in streams:
             await stream.code()
 

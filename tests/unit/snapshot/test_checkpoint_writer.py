@@ -57,7 +57,7 @@ def test_the_same_content_gives_the_same_file(fs: RecordingFileSystem, directory
 @pytest.mark.parametrize("step", ["append", "sync", "rename", f"create {PART}"])
 def test_a_failing_disk_leaves_no_file(fs: RecordingFileSystem, directory: Path, step: str) -> None:
     fs.fail_at = step
-    with pytest.raises(StorageError, match="told to fail"):
+    with pytest.raises(StorageError, match="a seeded failure"):
         write(fs, directory)
     assert list(directory.iterdir()) == []
     assert fs.open_files == 0

@@ -331,6 +331,6 @@ def test_a_failing_disk_at_the_freeze_shows_no_final_name(
     path.unlink()
     download(store, A, whole)
     fs.fail_at = "sync"
-    with pytest.raises(StorageError, match="told to fail"):
+    with pytest.raises(StorageError, match="a seeded failure"):
         store.seal_download(A)
     assert store.list() == ()

@@ -27,6 +27,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from tests.support.compressed_batch import compressed
 
 LEVEL = FeatureLevelRecord("metadata.version", 19)
 BEGIN = BeginImportRecord("source", -1, False, 0)
@@ -219,10 +220,10 @@ def test_blank_means_nothing_but_feature_levels():
 def test_batch_headers_alone_distinguish_batches_of_producers():
     """A compressed batch is read the slow way and gives the same."""
     value = encode_record(TOPIC)
-    plain = encode_batch(
-        [value], base_offset=1, epoch=1, timestamp=9, headers=headers("0", "3"), codec=4
+    packed = compressed(
+        encode_batch([value], base_offset=1, epoch=1, timestamp=9, headers=headers("0", "3"))
     )
-    assert scan_batches(plain)[0].codec == 4
+    assert scan_batches(packed)[0].codec == 4
     replica = Replica()
     replica.apply(BEGIN)
-    assert replica.machine.apply(plain).source == ImportState("source", -1, in_log(3))
+    assert replica.machine.apply(packed).source == ImportState("source", -1, in_log(3))

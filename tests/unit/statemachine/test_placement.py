@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.errors import CommandError, ErrorCode
-from statemachine.placement import UsableBroker, place_replicas
+from statemachine.placement import UsableBroker, UsableBrokers, place_replicas
 
 
 def place(brokers, count, factor, seed=1):
     return place_replicas(
-        brokers, partition_count=count, replication_factor=factor, rng=random.Random(seed)
+        UsableBrokers(brokers),
+        partition_count=count,
+        replication_factor=factor,
+        rng=random.Random(seed),
     )
 
 

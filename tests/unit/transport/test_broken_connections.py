@@ -8,18 +8,17 @@ import grpc
 import pytest
 
 from quorum.transport.conversation import Conversation, Ending
+from quorum.transport.grpc_stream import status_of
 
 CODE = grpc.StatusCode
 NOTHING: Any = None
 
 
 def evaluated(code: grpc.StatusCode, details: str, *, sent_goodbye: bool = False) -> Ending:
-    conversation = Conversation(
-        2, NOTHING, "peer", NOTHING, on_established=NOTHING, on_message=NOTHING
-    )
+    conversation = Conversation(2, NOTHING, NOTHING, on_established=NOTHING, on_message=NOTHING)
     conversation.is_established = True
     conversation._sent_goodbye = sent_goodbye
-    return conversation._evaluate_status(code, details).ending
+    return conversation._evaluate_status(status_of(code, details)).ending
 
 
 @pytest.mark.parametrize(

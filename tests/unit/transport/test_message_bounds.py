@@ -24,6 +24,8 @@ from quorum.transport.limits import (
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from tests.support.peer_harness import answer_to, fetch, replica, run
 
+pytestmark = pytest.mark.usefixtures("carrier")
+
 ENDPOINTS = (Endpoint("n" * 255, "h" * HOST_BYTES_MAX, 65535),) * ENDPOINTS_MAX
 SNAPSHOT = OffsetAndEpoch(1 << 62, 1 << 30)
 ROUND = ReadRound(1 << 30, 1 << 62)

@@ -24,6 +24,8 @@ from tests.support.peer_harness import (
     vote,
 )
 
+pytestmark = pytest.mark.usefixtures("carrier")
+
 
 def test_a_fetch_and_a_vote_interleave_and_each_gets_its_answer() -> None:
     """Hold the Fetch, answer the Vote first, then the Fetch with records."""
@@ -190,7 +192,7 @@ def test_messages_that_cannot_be_encoded_never_raise() -> None:
     run(scenario())
 
 
-@pytest.mark.made_up_codes
+@pytest.mark.invented_codes
 def test_every_error_code_arrives_as_itself() -> None:
     """Half of them in hand-packed responses, half in protobuf ones."""
 

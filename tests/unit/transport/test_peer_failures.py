@@ -18,7 +18,10 @@ from quorum.transport import channel as channel_module
 from quorum.transport.conversation import Ended, Ending
 from quorum.transport.limits import CHANNELS_OF_HINTS_MAX
 from quorum.transport.probe import Attempt, Reachability, SocketAddress
+from tests.support import peer_harness
 from tests.support.peer_harness import answer_to, fetch, replica, run, vote
+
+pytestmark = pytest.mark.usefixtures("carrier")
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 async def peer_process(node_id: int) -> AsyncIterator[tuple[subprocess.Popen[bytes], str]]:
     """A replica in its own process, killed at the end if it still runs."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.support.peer_process", str(node_id)],
+        [sys.executable, "-m", "tests.support.peer_process", str(node_id), peer_harness.CARRIER],
         stdout=subprocess.PIPE,
         cwd=ROOT,
     ) as process:
@@ -62,7 +65,7 @@ def test_a_killed_process_is_reported_as_refused_and_its_requests_fail() -> None
 def test_an_orderly_stop_is_not_a_death(sends_goodbye: bool) -> None:
     """Stop the server: the stream ends, reconnects are refused, no peer counts as dead.
 
-    Without the goodbye, GOAWAY alone must have the same effect.
+    Without the goodbye, GOAWAY or the status alone must have the same effect.
     """
 
     async def scenario() -> None:
@@ -77,7 +80,7 @@ def test_an_orderly_stop_is_not_a_death(sends_goodbye: bool) -> None:
             if sends_goodbye:
                 await leader.server.stop()
             else:
-                await leader.server._server.stop(0)
+                await leader.server.stop_without_goodbye()
             await follower.handler.until(lambda: (1, 2) in follower.handler.failed)
             # This one fails because a reconnect was refused, so the refusal has been evaluated.
             follower.network.send(1, fetch(2, 3))

@@ -17,12 +17,15 @@ from quorum.errors import ConfigError
 from quorum.transport.hello import Hello
 from quorum.transport.node_names import NodeNames
 from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
-from quorum.types import NO_NODE, ReplicaKey
+from quorum.types import NO_NODE, OffsetAndEpoch, ReplicaKey
 from quorum.v1 import common_pb2, raft_pb2, raft_pb2_grpc
 from tests.support.certificates import NO_NAMES, authority, node
-from tests.support.peer_harness import CLUSTER, fetch, replica, run
+from tests.support.peer_harness import CLUSTER, fetch, key, replica, run
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+pytestmark = [
+    pytest.mark.usefixtures("carrier"),
+    pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl"),
+]
 
 NAMES = NodeNames("node-{id}.quorum.test")
 
@@ -33,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     authority(made, "ours")
     for node_id in (1, 2, 3):
         node(made, "ours", f"n{node_id}", f"DNS:{NAMES.of(node_id)}")
+    node(made, "ours", "o2", "DNS:observer-2.quorum.test")
     node(made, "ours", "both", "DNS:elsewhere.test", "DNS:NODE-2.quorum.test")
     node(made, "ours", "wildcard", "DNS:*.quorum.test")
     node(made, "ours", "nameless", NO_NAMES)
@@ -99,6 +103,56 @@ def test_a_caller_with_another_certificate_is_refused(
         run(scenario())
     assert "stream refused: the caller claims to be node 2" in caplog.text
     assert carries.replace("\\", "") in caplog.text
+
+
+WITH_OBSERVERS = NodeNames(NAMES.template, "observer-{id}.quorum.test")
+
+
+def test_a_node_with_an_observers_certificate_fetches_and_does_not_vote(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is node 2 all the same. Its vote ends the stream, and does not reach the quorum."""
+
+    async def scenario() -> None:
+        async with (
+            replica(1, tls=identity(folder, "n1"), names=WITH_OBSERVERS) as leader,
+            replica(2, tls=identity(folder, "o2"), names=WITH_OBSERVERS) as observer,
+        ):
+            leader.echo()
+            observer.network.set_peers({1: leader.address})
+            observer.network.send(1, fetch(2, 1))
+            await observer.handler.until(lambda: bool(observer.handler.received))
+            before = len(leader.handler.received)
+            vote = VoteRequest(2, CLUSTER, key(2), key(1), 4, OffsetAndEpoch(0, 0), pre_vote=False)
+            observer.network.send(1, vote)
+            await observer.handler.until(lambda: (1, 2) in observer.handler.failed)
+            assert len(leader.handler.received) == before
+            assert leader.link.counters.impostors_refused == 1
+
+    with caplog.at_level(logging.WARNING):
+        run(scenario())
+    assert "VoteRequest: the certificate of node 2 is an observer's" in caplog.text
+
+
+def test_which_certificates_are_of_nodes() -> None:
+    def auth(*names: str) -> dict[str, list[bytes]]:
+        return {"x509_subject_alternative_name": [name.encode() for name in names]}
+
+    for name in ("node-1.quorum.test", "NODE-20.quorum.test", "node-0.quorum.test"):
+        assert WITH_OBSERVERS.names_voter(auth("x.test", name))
+        assert not WITH_OBSERVERS.names_observer(auth(name))
+    for name in (
+        "node-01.quorum.test",
+        "node-.quorum.test",
+        "node-1xquorum.test",
+        "node-1.quorum.test.x",
+    ):
+        assert not WITH_OBSERVERS.names_voter(auth(name))
+    assert WITH_OBSERVERS.names_observer(auth("observer-7.quorum.test"))
+    assert not NAMES.names_observer(auth("observer-7.quorum.test"))
+    assert WITH_OBSERVERS.voter_problem(2, auth("observer-2.quorum.test", NAMES.of(2))) is None
+    assert WITH_OBSERVERS.voter_problem(2, auth("observer-2.quorum.test")) is not None
+    assert NAMES.voter_problem(2, auth("observer-2.quorum.test")) is None
 
 
 @pytest.mark.parametrize("certificate", ["n3", "nameless"])
@@ -213,11 +267,13 @@ def test_a_node_does_not_start_with_a_certificate_its_peers_would_refuse(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At the start it is an error; a renewal with one is reported, and the old one stays."""
-    load_tls(replace(files(folder, "n1"), own_name=NAMES.of(1)))
+    load_tls(replace(files(folder, "n1"), own_names=(NAMES.of(1),)))
     for wrong in ("n3", "nameless", NAMES.of(2)):
         with pytest.raises(ConfigError, match=r"no subject alternative name node-2"):
-            load_tls(replace(files(folder, wrong), own_name=NAMES.of(2)))
-    own = replace(node(folder, "ours", "renewed", "DNS:node-1.quorum.test"), own_name=NAMES.of(1))
+            load_tls(replace(files(folder, wrong), own_names=(NAMES.of(2),)))
+    own = replace(
+        node(folder, "ours", "renewed", "DNS:node-1.quorum.test"), own_names=(NAMES.of(1),)
+    )
     alive = TlsIdentity(own)
     before = alive.current()
     for part in ("certificate", "key"):

@@ -14,7 +14,10 @@ from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
 from tests.support.certificates import authority, node
 from tests.support.peer_harness import fetch, replica, run
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+pytestmark = [
+    pytest.mark.usefixtures("carrier"),
+    pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +118,12 @@ def test_every_problem_names_its_file(folder: Path, tmp_path: Path) -> None:
     assert len(caught.value.problems) == 2
     with pytest.raises(ConfigError, match=r"good\.pem with key"):
         load_tls(TlsFiles(good.certificate, other.key, good.authorities))
+    for mode in (0o644, 0o602):
+        good.key.chmod(mode)
+        with pytest.raises(ConfigError, match=rf"good\.key: .* \(mode 0{mode:o}\); chmod 600 it"):
+            load_tls(good)
+    good.key.chmod(0o640)
+    load_tls(good)
     empty = tmp_path / "empty.pem"
     empty.write_bytes(b"")
     with pytest.raises(ConfigError, match=r"empty\.pem: no usable"):

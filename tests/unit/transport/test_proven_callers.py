@@ -30,18 +30,20 @@ from quorum.transport.hello import (
 )
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
 from quorum.transport.peer_sessions import PeerSession, PeerSessions
+from quorum.transport.streams import OpenedStream
 from quorum.types import ReplicaKey, Voter
-from tests.support.peer_harness import CLUSTER, Replica, fetch, key, replica, run
+from tests.support.peer_harness import CLUSTER, Replica, bare_stream, fetch, key, replica, run
+
+pytestmark = pytest.mark.usefixtures("carrier")
 
 VOTER = Hello(CLUSTER, key(2), b"", process_id=b"the process of voter 2")
 ANYBODY = ReplicaKey(-1)
 
 
 @asynccontextmanager
-async def stream(to: Replica, hello: Hello) -> AsyncIterator[tuple[Any, Hello]]:
-    """A raw stream, and the hello of its other end."""
-    async with grpc.aio.insecure_channel(to.address) as channel:
-        call = channel.stream_stream(f"/{SERVICE_NAME}/{EXCHANGE_METHOD}")()
+async def stream(to: Replica, hello: Hello) -> AsyncIterator[tuple[OpenedStream, Hello]]:
+    """A bare stream, and the hello of its other end."""
+    async with bare_stream(to) as call:
         await call.write(encode_hello(hello))
         yield call, decode_hello(await call.read())
 
@@ -147,6 +149,7 @@ def test_a_node_named_only_in_a_message_gets_no_proof() -> None:
                 leader.network.set_peers({2: voter.address})
                 leader.network.send(2, fetch(1, 9))
                 await voter.handler.until(lambda: bool(voter.handler.received))
+                voter.uses_one_carrier = False  # The stranger has gRPC only.
                 voter.network.set_peers({77: f"127.0.0.1:{port}"}, is_hint=True)
                 voter.network.send(77, fetch(2, 1))
                 await met.wait()

@@ -16,6 +16,8 @@ from quorum.transport.hello import Hello
 from quorum.transport.limits import RECONNECT_BACKOFF_S, REFUSED_BACKOFF_MAX_S
 from tests.support.peer_harness import CLUSTER, PATIENCE_S, Replica, fetch, key, replica, run
 
+pytestmark = pytest.mark.usefixtures("carrier")
+
 FIRST = Hello(CLUSTER, key(2), b"", process_id=b"first")
 SECOND = Hello(CLUSTER, key(2), b"", process_id=b"second")
 TRIES = 5
@@ -61,7 +63,10 @@ def lines_about(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
 
 
 class Pauses:
-    """Records the pauses after refusals, and reports when a number was reached."""
+    """Records the pauses after refusals, and reports when a number was reached.
+
+    The last of them does not end during the test, however late a busy machine goes on with it.
+    """
 
     def __init__(self, patch: pytest.MonkeyPatch, wanted: int) -> None:
         self.drawn: list[float] = []
@@ -70,9 +75,10 @@ class Pauses:
 
         def record(backoff: Backoff) -> float:
             self.drawn.append(after_refusal(backoff))
-            if len(self.drawn) == wanted:
-                self.are_all_drawn.set()
-            return self.drawn[-1]
+            if len(self.drawn) < wanted:
+                return self.drawn[-1]
+            self.are_all_drawn.set()
+            return 2 * PATIENCE_S
 
         patch.setattr(Backoff, "after_refusal", record)
 
@@ -109,11 +115,13 @@ def test_a_clone_comes_back_ever_more_rarely_and_is_logged_once(
             assert (
                 loop.time() - began >= waited - TRIES * time.get_clock_info("monotonic").resolution
             )
-            assert leader.link.counters.clones_refused == TRIES
+            # A stream that moved to TCP may have been refused as well, behind its hello.
+            moved = min(1, clone.link.hello.tcp_port)
+            assert TRIES <= leader.link.counters.clones_refused <= TRIES + moved
             # The status may overtake the hello that it was sent behind.
             counters = clone.link.counters
-            assert counters.turned_away + counters.hellos_refused == TRIES
-            assert counters.connects == counters.turned_away
+            assert counters.refused_by_peers + counters.hellos_refused == TRIES
+            assert counters.connects == counters.refused_by_peers
         for tried, pause in enumerate(pauses.drawn, start=1):
             limit = RECONNECT_BACKOFF_S * 2**tried
             assert limit / 2 <= pause <= limit

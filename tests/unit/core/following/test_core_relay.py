@@ -132,7 +132,7 @@ def core_with(epochs: str, *, committed: int) -> CoreState:
         (12, 3, Diverging(OffsetAndEpoch(15, 2))),
     ],
 )
-def test_a_relay_judges_by_what_is_committed(
+def test_a_relay_compares_with_what_is_committed(
     offset: int, last_epoch: int, expected: object
 ) -> None:
     """Goal: no point of divergence above the high watermark, no epoch that may yet be cut."""

@@ -249,7 +249,7 @@ def test_silence_decides_nothing() -> None:
     assert not table.is_quarantined
 
 
-def test_an_conflicting_peer_that_does_not_answer_is_given_up_and_may_be_disputed_again() -> None:
+def test_a_silent_conflicting_peer_is_given_up_and_may_be_compared_again() -> None:
     table = begun()
     for _ in range(3):
         table.cluster.now_ms += 10_000

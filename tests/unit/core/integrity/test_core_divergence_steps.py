@@ -361,9 +361,7 @@ def test_a_voter_that_ends_within_the_common_part_is_asked_again(
 def test_the_first_different_offset_is_named(first_offset: int) -> None:
     core, _ = polling(first_offset=first_offset)
     answer(core, 3, (ours(15), ours(LOG_END)))
-    assert core.chain.last_outcome == (
-        f"divergence with node 2: {DivergenceOutcome.WON}, first different offset {first_offset}"
-    )
+    assert outcomes(core) == [(DivergenceOutcome.WON, first_offset)]
     assert core.chain.quiet_until_ms == NOW_MS + QUIET_MS
     assert core.chain.due_ms == NEVER_MS
     assert not reported(core, LogQuarantined)

@@ -39,6 +39,7 @@ def replica(node_id: int = 4, **known: Any) -> ReplicaProgress:
         (replica(last_fetch_ms=NOW_MS - CAUGHT_UP_WITHIN_MS - 1, last_caught_up_ms=5), "too long"),
     ],
 )
+@pytest.mark.interpreted
 def test_a_new_voter_must_fetch_and_have_caught_up(
     progress: ReplicaProgress | None, message: str
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_new_voter_must_fetch_and_have_caught_up(
         (0, CONFIG.fetch_timeout_ms + 1, "3 records behind"),
     ],
 )
+@pytest.mark.interpreted
 def test_a_successor_must_be_in_contact_and_caught_up(
     fetched_ms_ago: int | None, level_ms_ago: int, message: str
 ) -> None:
@@ -105,6 +107,7 @@ def trimmed_to(
     return None if target is None else target.offset
 
 
+@pytest.mark.interpreted
 def test_the_log_keeps_what_live_replicas_need() -> None:
     """See 630.5. Method: positions at and around a checkpoint's end."""
     assert trimmed_to(100, 100) == 30
@@ -114,12 +117,14 @@ def test_the_log_keeps_what_live_replicas_need() -> None:
     assert trimmed_to() == 30, "nobody needs anything"
 
 
+@pytest.mark.interpreted
 def test_a_replica_that_went_away_holds_the_log_for_one_session() -> None:
     session_ms = CONFIG.observer_session_ms
     assert trimmed_to(9, live_ms_ago=session_ms) is None
     assert trimmed_to(9, live_ms_ago=session_ms + 1) == 30
 
 
+@pytest.mark.interpreted
 def test_a_new_leader_trims_nothing_before_it_knows_the_observers() -> None:
     session_ms = CONFIG.observer_session_ms
     assert trimmed_to(100, led_ms=session_ms) is None
@@ -127,12 +132,14 @@ def test_a_new_leader_trims_nothing_before_it_knows_the_observers() -> None:
     assert trimmed_to(100, led_ms=0, epoch=1) == 30, "nobody led before"
 
 
+@pytest.mark.interpreted
 def test_a_checkpoint_held_for_the_maximum_time_does_not_wait_longer() -> None:
     lag_ms = CONFIG.start_offset_lag_max_ms
     assert trimmed_to(9, held_ms=lag_ms - 1) is None
     assert trimmed_to(9, held_ms=lag_ms) == 30
 
 
+@pytest.mark.interpreted
 def test_the_log_is_trimmed_below_the_high_watermark_and_upwards_only() -> None:
     assert trimmed_to(100, high_watermark=30) == 30
     assert trimmed_to(100, high_watermark=29) == 20

@@ -1,4 +1,4 @@
-"""Taking up a leadership term, announcing it, losing touch, and handing over."""
+"""Taking up a leadership term, announcing it, losing contact, and transferring it."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_one_observer_does_not_keep_a_leader_from_resigning() -> None:
     assert not cluster[1].is_leader
 
 
-def test_a_shut_down_leader_hands_over_to_the_best_successor_at_once() -> None:
+def test_a_shut_down_leader_transfers_to_the_best_successor_at_once() -> None:
     """Goal: graceful succession. Method: shut down; the voter with the longer log follows."""
     cluster = CoreCluster()
     cluster.elect(1)

@@ -68,7 +68,7 @@ def test_writes_wait_until_the_target_has_everything_and_it_is_committed() -> No
     transfer(cluster, 3)
     cluster.settle()
     assert not cluster[1].can_write
-    assert cluster[1].is_handing_over
+    assert cluster[1].is_transferring
     with pytest.raises(QuorumUsageError):
         cluster.propose(1)
     assert not cluster.sent_by(1, EndQuorumEpochRequest)
@@ -97,7 +97,7 @@ def test_a_target_that_stays_behind_costs_only_the_bound() -> None:
     assert cluster[1].epoch == 1
     (outcome,) = settled(cluster)
     assert outcome.error == ErrorCode.REQUEST_TIMED_OUT
-    assert "did not reach log end" in outcome.message
+    assert "did not reach the log end" in outcome.message
     cluster.propose(1)
 
 
@@ -167,7 +167,7 @@ def test_without_a_name_the_voter_that_is_furthest_is_chosen() -> None:
     assert cluster.leaders() == [3]
 
 
-def test_only_a_leader_hands_over_and_only_once_at_a_time() -> None:
+def test_only_a_leader_transfers_and_only_once_at_a_time() -> None:
     """Goal: every request has an answer. Method: ask a follower, and ask twice."""
     cluster = led_by_1()
     event = TransferLeadership(5, 3)
@@ -183,7 +183,7 @@ def test_only_a_leader_hands_over_and_only_once_at_a_time() -> None:
     assert settled(cluster)[-1].error == ErrorCode.NONE
 
 
-def test_a_leader_that_resigns_meanwhile_has_not_handed_over() -> None:
+def test_a_leader_that_resigns_meanwhile_has_not_transferred() -> None:
     """Goal: success means the target stood. Method: an operator makes it resign instead."""
     cluster = led_by_1()
     cluster.cut = {(1, 3)}
@@ -245,10 +245,10 @@ def test_only_the_targets_answer_ends_a_transfer() -> None:
     (request,) = cluster.sent_by(1, EndQuorumEpochRequest)
     refusal = EndQuorumEpochResponse(request.request_id, ErrorCode.INELIGIBLE_REPLICA, 1, 1)
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 2, refusal))
-    assert cluster[1].is_handing_over
+    assert cluster[1].is_transferring
     assert settled(cluster) == []
     cluster.call(1, lambda node: node.receive(cluster.now_ms, 3, refusal))
-    assert not cluster[1].is_handing_over
+    assert not cluster[1].is_transferring
     assert [each.error for each in settled(cluster)] == [ErrorCode.INELIGIBLE_REPLICA]
 
 

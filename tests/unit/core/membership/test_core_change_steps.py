@@ -258,6 +258,7 @@ def test_what_is_already_so_needs_no_record() -> None:
     assert settled(core) == [(ErrorCode.NONE, core.voters.latest_offset)]
 
 
+@pytest.mark.interpreted
 def test_there_is_no_other_kind_of_change() -> None:
     core = built()
     role = probing(core, change(cast(Any, None), voter(4)))

@@ -72,13 +72,13 @@ def test_a_leader_that_moved_updates_itself() -> None:
     assert cluster[1].is_leader
 
 
-def test_a_leader_that_hands_over_updates_itself_only_if_it_leads_on() -> None:
+def test_a_leader_in_a_transfer_updates_itself_only_if_it_leads_on() -> None:
     """Its successor must not lack the newest voter set; here it does not answer at all."""
     cluster = led(CoreCluster((1, 2, 3)))
     before = cluster[1].log_end_offset
     cluster.cut |= {(1, 2), (2, 1)}
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, TransferLeadership(7, 2)))
-    assert cluster[1].is_handing_over
+    assert cluster[1].is_transferring
     listens(cluster, 1, "elsewhere")
     cluster.tick(1)
     assert cluster[1].log_end_offset == before

@@ -47,6 +47,7 @@ def core_with(**parts: object) -> Any:
         (OffsetAndEpoch(5, 4), OffsetAndEpoch(5, 4)),
     ],
 )
+@pytest.mark.interpreted
 def test_a_vote_floor_never_sinks(old: OffsetAndEpoch | None, expected: OffsetAndEpoch) -> None:
     log = SimpleNamespace(
         flushed_end=20,
@@ -57,6 +58,7 @@ def test_a_vote_floor_never_sinks(old: OffsetAndEpoch | None, expected: OffsetAn
     assert vote_floor_of(core) == expected
 
 
+@pytest.mark.interpreted
 def test_a_vote_floor_is_at_least_the_log_start() -> None:
     log = SimpleNamespace(
         flushed_end=20,
@@ -84,6 +86,7 @@ def test_a_follower_with_damage_is_verified_where_others_are_left(
 
 
 @pytest.mark.parametrize(("called", "expected"), [(-1, False), (0, True), (1, True)])
+@pytest.mark.interpreted
 def test_a_known_candidate_may_call_any_voter_by_id(called: int, expected: bool) -> None:
     """Goal: 0 is a node like any other. See KIP-853 on the voter's id in VoteRequest."""
     core = core_with(voters=SimpleNamespace(knows=lambda _: True), me=key(9))
@@ -95,6 +98,7 @@ def test_a_known_candidate_may_call_any_voter_by_id(called: int, expected: bool)
     ("lowest", "highest", "is_supported"),
     [(0, 1, True), (1, 1, True), (1, 2, True), (0, 0, False), (2, 2, False)],
 )
+@pytest.mark.interpreted
 def test_a_replica_must_run_with_the_kraft_version_in_force(
     lowest: int, highest: int, is_supported: bool
 ) -> None:

@@ -40,10 +40,12 @@ CODES = tuple(ErrorCode)
 class Nonsense:
     """Messages with every field drawn on its own, now and then the one a node waits for."""
 
-    def __init__(self, rng: random.Random, waiting: list[int], lives: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self, rng: random.Random, waiting: list[int], incarnations: Sequence[bytes] = ()
+    ) -> None:
         self.rng = rng
         self.waiting = waiting
-        self.lives = lives
+        self.incarnations = incarnations
 
     def number(self) -> int:
         return self.rng.choice(INTEGERS)
@@ -168,11 +170,11 @@ class Nonsense:
         )
 
     def incarnation(self) -> bytes:
-        return self.rng.choice([bytes(16), b"a" * 16, b"b" * 16, *self.lives])
+        return self.rng.choice([bytes(16), b"a" * 16, b"b" * 16, *self.incarnations])
 
     def voter_list(self) -> VoterList:
-        if self.lives and self.rng.random() < 0.5:
-            return tuple((each, self.rng.choice(self.lives)) for each in (1, 2, 3))
+        if self.incarnations and self.rng.random() < 0.5:
+            return tuple((each, self.rng.choice(self.incarnations)) for each in (1, 2, 3))
         ids = [self.rng.choice([1, 2, 3, self.number()]) for _ in range(self.rng.randrange(5))]
         return tuple((each, self.incarnation()) for each in self.rng.choice([ids, sorted(ids)]))
 
@@ -295,7 +297,7 @@ def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
     for _ in range(300):
         node_id = rng.choice([1, 2, 3])
         elections = {each: cluster.members[each].disk.election for each in (1, 2, 3)}
-        lives = [
+        incarnations = [
             each.bootstrap_state.incarnation_id
             for each in elections.values()
             if each.bootstrap_state
@@ -305,7 +307,7 @@ def test_no_message_founds_a_quorum_twice_or_unbars_a_disk(seed: int) -> None:
             for sender, _, message in cluster.queue[-8:]
             if sender == node_id and hasattr(message, "cluster_id")
         ]
-        nonsense = Nonsense(rng, waiting, lives)
+        nonsense = Nonsense(rng, waiting, incarnations)
         message = nonsense.message()
         sender = rng.choice([-2, 1, 2, 3, 4])
         if rng.random() < 0.3:

@@ -215,6 +215,7 @@ def test_a_lost_request_for_a_later_chunk_is_dropped() -> None:
     assert core.requests.in_flight.behind is None
 
 
+@pytest.mark.interpreted
 def test_a_request_for_nothing_known_cannot_fail() -> None:
     request = PeerRequest(LEADER, "no purpose")  # type: ignore[arg-type]
     with pytest.raises(AssertionError):

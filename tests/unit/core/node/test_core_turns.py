@@ -122,6 +122,7 @@ def test_a_new_role_takes_its_turn_at_once() -> None:
     assert (node.role_name, node.turns) == ("Leader", 4)
 
 
+@pytest.mark.interpreted
 def test_what_is_no_role_takes_no_turn() -> None:
     core = core_of(Unattached(NEVER_MS))
     core.role = "no role"  # type: ignore[assignment]
@@ -171,7 +172,7 @@ def test_digests_are_asked_for_when_that_is_due(offset_ms: int, asks: bool) -> N
 
 
 def test_a_divergence_that_is_not_due_is_left_alone() -> None:
-    """Method: the log was cut meanwhile; the verifier's result ends the divergence, no tick."""
+    """Method: truncate the log; the verifier's result ends the divergence, no tick does."""
     core = core_of(resigned())
     found = divergence(core)
     found.cuts -= 1
@@ -232,7 +233,7 @@ def test_a_leader_with_nothing_due_gives_its_next_deadline() -> None:
     assert tick(leader(upkeep_due_ms=DUE_MS)).next_deadline_ms == DUE_MS
 
 
-def test_a_leader_that_hands_over_takes_every_turn() -> None:
+def test_a_leader_that_transfers_takes_every_turn() -> None:
     """Method: the target has become level with it, and nothing else is due."""
     request = PeerRequest(2, Purpose.TRANSFER)
     core = leader(upkeep_due_ms=DUE_MS, transfer=Transfer(key(2), 1, DUE_MS, request))

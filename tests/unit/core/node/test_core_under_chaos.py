@@ -186,7 +186,7 @@ class Chaos:
     "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))]
 )
 @pytest.mark.parametrize(("voters", "observers"), [(3, 1), (5, 0), (1, 1), (2, 0)])
-def test_a_storm_never_breaks_safety_and_heals(seed: int, voters: int, observers: int) -> None:
+def test_random_faults_never_break_safety_and_heal(seed: int, voters: int, observers: int) -> None:
     """Goal: safety during faults, progress after them. Method: a seeded random schedule."""
     chaos = Chaos(seed, voters, observers)
     for _ in range(1500):

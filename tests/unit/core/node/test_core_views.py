@@ -36,7 +36,7 @@ def test_every_view_can_be_looked_at_in_every_role(situation: str) -> None:
     assert views["disk_stalled_ms"] == 0
     assert views["leader_id"] == (node_id if views["is_leader"] else views["leader_id"])
     if views["role_name"] != "Leader":
-        of_leaders = ("is_leader", "can_write", "is_handing_over", "pending_change")
+        of_leaders = ("is_leader", "can_write", "is_transferring", "pending_change")
         assert not any(views[name] for name in of_leaders)
         assert (views["held_fetches"], views["uncommitted_bytes"], node.replicas()) == (0, 0, ())
     if views["role_name"] == "Prospective":
@@ -50,8 +50,8 @@ def test_a_leaders_view_shows_held_requests_and_a_transfer() -> None:
         name: make()[0][1].held_fetches for name, make in SITUATIONS.items() if name == "leader"
     }
     assert held == {"leader": 2}
-    cluster, _ = SITUATIONS["leader-handing-over"]()
-    assert (cluster[1].is_handing_over, cluster[1].can_write) == (True, False)
+    cluster, _ = SITUATIONS["leader-transferring"]()
+    assert (cluster[1].is_transferring, cluster[1].can_write) == (True, False)
     cluster, _ = SITUATIONS["leader-adding-a-voter"]()
     assert cluster[1].pending_change is not None
     cluster, _ = SITUATIONS["leader-before-durable"]()
@@ -150,11 +150,11 @@ def test_a_vote_shows(voted: NodeId | None, expected: NodeId) -> None:
         ),
     ],
 )
-def test_a_leader_writes_unless_it_hands_over(
+def test_a_leader_writes_unless_it_transfers(
     fields: dict[str, Any], expected: tuple[bool, bool, bool]
 ) -> None:
     node = CountingNode(leader(**fields))
-    assert (node.is_leader, node.can_write, node.is_handing_over) == expected
+    assert (node.is_leader, node.can_write, node.is_transferring) == expected
 
 
 def test_uncommitted_bytes_are_those_of_a_leader() -> None:

@@ -164,3 +164,25 @@ def test_endpoints_of_voters_are_those_of_their_record() -> None:
     output = cluster.call(2, lambda node: node.receive(cluster.now_ms, 1, request))
     endpoints = [each for each in output.progress if isinstance(each, LeaderEndpoints)]
     assert all("evil" not in address for each in endpoints for address in each.addresses)
+
+
+@pytest.mark.parametrize("period_ms", [20, 100])
+@pytest.mark.parametrize("voters", [(1, 2, 3), (1, 2, 3, 4, 5)])
+def test_an_unknown_candidate_does_not_keep_the_voters_from_electing(
+    voters: tuple[int, ...], period_ms: int
+) -> None:
+    """Goal: a candidate that goes on asking delays no election. Method: its votes, to everybody.
+
+    The leader has died. Each vote names the next epoch and a log end ahead of all others.
+    """
+    cluster = CoreCluster(voters)
+    cluster.elect(1)
+    cluster.advance(1_000)
+    cluster.crash(1)
+    began_ms = cluster.now_ms
+    while not cluster.leaders():
+        assert cluster.now_ms < began_ms + 10_000
+        cluster.advance(period_ms)
+        for node_id in voters[1:]:
+            asked = vote(STRANGER, cluster[node_id].epoch + 1)
+            receive(cluster, node_id, STRANGER.id, asked)

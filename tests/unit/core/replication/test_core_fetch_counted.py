@@ -223,7 +223,7 @@ def test_what_is_committed_no_longer_counts_against_the_bound_of_uncommitted_byt
         assert cluster[1].uncommitted_bytes == 3 - done
 
 
-def test_a_leader_that_hands_over_takes_no_writes() -> None:
+def test_a_leader_in_a_transfer_takes_no_writes() -> None:
     cluster = LoneLeader()
     cluster.report(TransferLeadership(7, 2))
     with pytest.raises(QuorumUsageError, match="may not write"):

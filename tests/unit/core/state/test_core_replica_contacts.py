@@ -78,7 +78,7 @@ def test_only_a_voters_contact_counts_for_check_quorum(is_voter: bool) -> None:
 
 @pytest.mark.parametrize("takes_writes", [True, False])
 @pytest.mark.parametrize("is_moving", [True, False])
-def test_a_leader_that_hands_over_takes_no_writes(takes_writes: bool, is_moving: bool) -> None:
+def test_a_leader_in_a_transfer_takes_no_writes(takes_writes: bool, is_moving: bool) -> None:
     _, leader = leading()
     leader.can_write = takes_writes
     if is_moving:

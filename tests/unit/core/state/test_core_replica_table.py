@@ -5,10 +5,14 @@ from __future__ import annotations
 from quorum.core.contract.events import MessageIgnored
 from quorum.core.contract.local_events import RemoveVoter, UpdateVoter
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.replica_progress import ReplicaView
+from quorum.core.state.replica_table import progress_for, replica_views
+from quorum.core.state.roles import campaign_deadline
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
 from quorum.types import ReplicaKey
+from tests.support.bare_core import core_of, follower, leading
 from tests.support.core_disk import key, voter
 from tests.support.lone_leader import LoneLeader
 
@@ -135,3 +139,21 @@ def test_a_voter_that_names_its_disk_late_is_shown_with_it() -> None:
     cluster.report(UpdateVoter(7, voter(2)))
     assert viewed(cluster, key(2)).is_voter
     assert cluster.view(ReplicaKey(2)) is None
+
+
+def test_only_an_established_leader_describes_replicas() -> None:
+    assert replica_views(core_of(follower())) == ()
+    core, leader = leading()
+    leader.established = False
+    assert replica_views(core) == ()
+
+
+def test_a_disqualified_replica_that_fetches_again_keeps_its_entry() -> None:
+    core, leader = leading()
+    first = progress_for(core, leader, OTHER_DISK, is_disqualified=True)
+    assert progress_for(core, leader, OTHER_DISK, is_disqualified=True) is first
+
+
+def test_a_leader_waits_for_no_leader() -> None:
+    _, leader = leading()
+    assert campaign_deadline(leader) == NEVER_MS

@@ -92,9 +92,12 @@ def test_a_voter_that_the_operator_does_not_wait_for_is_not_required() -> None:
     assert BootstrapProgress(peers, frozenset({3})).required == [2]
 
 
-def test_a_raise_beyond_the_budget_is_not_charged() -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_raise_beyond_the_budget_is_not_charged(*, is_known: bool) -> None:
+    """Neither budget is used up by the other's."""
     limits = RateLimits()
-    assert limits.charge_raise(1_000, 60, 100)
-    assert not limits.charge_raise(1_000, 41, 100)
-    assert limits.raises_until_ms == 1_060
-    assert limits.charge_raise(1_020, 60, 100)
+    assert limits.charge_raise(1_000, 60, 100, is_known=is_known)
+    assert not limits.charge_raise(1_000, 41, 100, is_known=is_known)
+    assert limits.charge_raise(1_000, 100, 100, is_known=not is_known)
+    assert limits.charge_raise(1_020, 60, 100, is_known=is_known)
+    assert not limits.charge_raise(1_020, 100, 100, is_known=not is_known)

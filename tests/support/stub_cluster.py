@@ -46,14 +46,14 @@ class Stage:
         self.run_observer: RunObserver = watch()
         self.replicas: dict[int, Any] = {}
         self.folds: dict[int, bytes] = {0: EMPTY_LOG_DIGEST}
-        """Digests of one log, the only one that a cardboard replica knows."""
+        """The digests of the one log that a stub replica knows."""
         self.subscribers: list[Callable[[Published], None]] = []
         self.reports: dict[int, Any] = {}
-        """What a node's next start found, if it is not to be intact."""
+        """What a node's next start reports as found; by default everything is intact."""
         self.parts: dict[int, tuple[SnapshotId, bytes]] = {}
-        """The download, with the content of its part file, that a node's next start finds."""
+        """The download that a node's next start finds, with the content of its part file."""
         self.now_ms = 0
-        """What every node's clock shows."""
+        """The time of every node's clock."""
         self._ticket = 0
         for node_id in (1, 2, 3):
             self.open(node_id)
@@ -133,7 +133,7 @@ class Stage:
     def append_batch(
         self, node_id: int, data: bytes, epoch: int, *, durable: bool = True, folds: bool = True
     ) -> None:
-        """A whole batch. With ``folds`` the log's digest follows."""
+        """Append a whole batch. With ``folds`` the log's digest is updated."""
         (batch,) = self.run_observer.split(data)
         if folds:
             self.folds[batch.end_offset] = fold(self.folds.get(batch.base_offset, b""), data)
@@ -143,29 +143,29 @@ class Stage:
         self.write(node_id, effect, durable=durable)
 
     def commit_records(self, *records: MetadataRecord, base: int = 0) -> None:
-        """Every node writes one batch of metadata, and one node calls it committed."""
+        """Write one batch of metadata on every node; one node reports it as committed."""
         values = [encode_record(record) for record in records]
         self.commit_batch(encode_batch(values, base_offset=base, epoch=1, timestamp=0))
 
     def commit_voters(self, record: Voters, base: int = 0) -> None:
-        """As above, of a voters record."""
+        """Do the same with a voters record."""
         self.commit_batch(encode_control_batch([record], base_offset=base, epoch=1, timestamp=0))
 
     def commit_batch(self, data: bytes) -> None:
-        """As above, of a batch that is given."""
+        """Do the same with a given batch."""
         (batch,) = self.run_observer.split(data)
         for node_id in (1, 2, 3):
             self.append_batch(node_id, data, 1)
         self.commit(1, end_offset=batch.end_offset, epoch=1)
 
     def step(self, node_id: int, **state: Any) -> None:
-        """Let the node be as given, and look at it."""
+        """Set the node's fields, and run the invariants on it."""
         for name, value in state.items():
             setattr(self.replicas[node_id].node, name, value)
         self.run_observer.stepped(node_id)
 
     def commit(self, *node_ids: int, end_offset: int, epoch: int) -> None:
-        """Nodes learn, one after the other, that everything below is committed."""
+        """Tell the nodes, one after the other, that everything below is committed."""
         for node_id in node_ids:
             self.step(node_id, high_watermark=end_offset, epoch=epoch)
 

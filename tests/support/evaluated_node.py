@@ -68,7 +68,7 @@ one; partition 3 is moving away from its leader."""
 
 
 class EvaluatedNode(FakeNode):
-    """Commits every command at once, unless ``loses`` is set: then leadership is lost before."""
+    """Commits every command at once. With ``loses`` leadership is lost before the commit."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(SharedLog(leader=1))

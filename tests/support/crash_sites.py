@@ -1,0 +1,109 @@
+"""Where the storage code changes the disk, and at which of these places power was lost.
+
+The places are found in the source: calls of the methods of ``ports.File`` and ``ports.FileSystem``
+that change something. A new one is found by itself, so a test can tell that no crash covers it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from quorum.errors import StorageError
+from simulation.memory_filesystem import MemoryFile, MemoryFileSystem, PowerLost
+
+ROOT = Path(__file__).parents[2]
+STORAGE = (
+    "quorum/log",
+    "snapshot",
+    "quorate/adoption",
+    "quorate/formatting.py",
+    "quorate/replica",
+)
+"""The code of log, checkpoints, epoch, vote and identity."""
+_BELOW = frozenset({"quorum/log/filesystem.py", "quorate/replica/paced_files.py"})
+"""Implementations of the ports themselves."""
+_CHANGES = frozenset(
+    {"append", "write_at", "truncate", "sync", "rename", "unlink", "sync_directory"}
+)
+_NO_FILES = frozenset({"part", "self._part"})
+"""Part files: their own methods call those of a file."""
+_FILES = ("file", "_file")
+_SIMULATION = ROOT / "simulation"
+
+
+class Site(NamedTuple):
+    """One call that changes the disk."""
+
+    file: str
+    line: int
+    call: str
+
+
+@cache
+def sites() -> frozenset[Site]:
+    """Return every place of the storage code that changes the disk."""
+    return frozenset(
+        site
+        for name in STORAGE
+        for path in ([ROOT / name] if name.endswith(".py") else sorted((ROOT / name).rglob("*.py")))
+        if (file := path.relative_to(ROOT).as_posix()) not in _BELOW
+        for site in sites_of(file, ast.parse(path.read_text()))
+    )
+
+
+def sites_of(file: str, tree: ast.Module) -> list[Site]:
+    """Return the places in one parsed file."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method, target = node.func.attr, ast.unparse(node.func.value)
+            creates = method in ("open", "make_directory") and (
+                method == "make_directory" or any(each.arg == "create" for each in node.keywords)
+            )
+            is_change = method in _CHANGES and target not in _NO_FILES
+            if method == "append":
+                # Lists are appended to as well; a file is called a file here.
+                is_change = is_change and target.rpartition(".")[2] in _FILES
+            if creates or is_change:
+                found.append(Site(file, node.lineno, f"{target}.{method}"))
+    return found
+
+
+class WatchedFileSystem(MemoryFileSystem):
+    """A simulated disk that remembers which call power was lost behind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost_at: tuple[str, int] | None = None
+        """File and line of the storage code; None before power is lost."""
+        self.not_to_open: str | None = None
+        """A file of this name cannot be opened."""
+
+    def count_down(self) -> None:
+        try:
+            super().count_down()
+        except PowerLost:
+            self.lost_at = _place()
+            raise
+
+    def open(self, path: Path, *, create: bool = False, writable: bool = False) -> MemoryFile:
+        if path.name == self.not_to_open:
+            raise StorageError("cannot open: simulated I/O error", path)
+        return super().open(path, create=create, writable=writable)
+
+
+def _place() -> tuple[str, int] | None:
+    """Return file and line of the innermost caller that is no simulated disk."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        path = Path(frame.f_code.co_filename)
+        if path != Path(__file__) and _SIMULATION not in path.parents:
+            is_ours = path.is_relative_to(ROOT)
+            return (path.relative_to(ROOT).as_posix(), frame.f_lineno) if is_ours else None
+        frame = frame.f_back
+    return None

@@ -1,0 +1,164 @@
+"""The report counts what happened in a log of known events; its page runs no foreign code."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.database import database_of_export, database_of_log
+from audit.directory import plan_source
+from audit.export import export_log
+from audit.report import TABLES_READ, ChartKind, Section, make_report
+from quorate.cli.main import main
+from quorate.cli.report_page import page
+from statemachine.records import (
+    BrokerFencedEvent,
+    BrokerUnfencedEvent,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.support.audit_answers import trimmed_log
+from tests.support.audit_log import AuditLog
+
+TOPIC_ID = bytes(range(16))
+ODD = "<script>$x\u202e"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
+    """A record's time in milliseconds is that of the first plus its offset."""
+    log = AuditLog(tmp_path_factory.mktemp("logs") / "node")
+    log.elect(1)
+    for broker in (1, 2):
+        log.command(RegisterBrokerRecord(broker, broker_epoch=broker, fenced=False))
+    log.command(
+        TopicRecord("orders", TOPIC_ID),
+        PartitionRecord(0, TOPIC_ID, (1, 2), (1, 2), leader=1, leader_epoch=0, partition_epoch=0),
+        principal="User:alice",
+    )
+    log.command(ConfigRecord(2, "orders", "retention.ms", "1"), principal=ODD)
+    log.command(ConfigRecord(2, "orders", "retention.ms", "2"), principal="User:bob")
+    log.command(ConfigRecord(2, "orders", "segment.ms", "5"), principal="User:bob")
+    log.command(ConfigRecord(2, "orders", "segment.ms", None), principal="User:bob")
+    log.command(BrokerFencedEvent(1, 1), principal="User:controller")  # offset 9: leader 2
+    log.command(BrokerUnfencedEvent(1, 1), principal="User:controller")
+    log.command(PartitionChangeRecord(0, TOPIC_ID, isr=(2, 1)), principal="User:controller")
+    log.command(BrokerFencedEvent(2, 2), principal="User:controller")  # offset 12: leader 1
+    log.command(
+        PartitionChangeRecord(0, TOPIC_ID, isr=(1,), leader=-1), principal="User:controller"
+    )
+    log.commit()
+    return log
+
+
+@pytest.fixture(params=["log", "export"])
+def sections(request: pytest.FixtureRequest, log: AuditLog, tmp_path: Path) -> dict[str, Section]:
+    if request.param == "log":
+        with database_of_log(plan_source(log.home), TABLES_READ) as database:
+            return {section.name: section for section in make_report(database)}
+    export_log(log.home, tmp_path / "out")
+    with database_of_export(tmp_path / "out") as database:
+        return {section.name: section for section in make_report(database)}
+
+
+def shown(rows: Any, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def test_leadership_changes_are_counted(sections: dict[str, Section]) -> None:
+    found = sections["leadership"]
+    assert found.total == 3
+    assert shown(found.rows, "topic", "partition", "changes", "without_leader") == [
+        ("orders", 0, 3, 1)
+    ]
+    assert shown(found.chart_rows, "new_leader", "without_leader") == [(2, 1)]
+
+
+def test_records_are_counted_by_principal(sections: dict[str, Section]) -> None:
+    found = sections["principals"]
+    assert found.total == 13
+    assert shown(found.rows, "principal", "records", "requests") == [
+        ("User:controller", 5, 5),
+        ("User:bob", 3, 3),
+        ("(not recorded)", 2, 2),
+        ("User:alice", 2, 1),
+        (ODD, 1, 1),
+    ]
+
+
+def test_a_setting_that_came_back_has_not_drifted(sections: dict[str, Section]) -> None:
+    found = sections["configs"]
+    names = ("config_name", "changes", "value_before", "value_now", "last_principal")
+    assert shown(found.rows, *names) == [("retention.ms", 2, None, "2", "User:bob")]
+    assert (found.total, shown(found.chart_rows, "config_name", "settings")) == (
+        1,
+        [("retention.ms", 1)],
+    )
+
+
+def test_isr_changes_and_the_time_with_too_few(sections: dict[str, Section]) -> None:
+    found = sections["isr"]
+    assert found.total == 2
+    names = ("topic", "partition", "shrinks", "expansions", "seconds_below")
+    (row,) = shown(found.rows, *names)
+    assert row[:4] == ("orders", 0, 2, 1)
+    assert row[4] == pytest.approx(0.003)
+
+
+def test_how_long_brokers_were_fenced(sections: dict[str, Section]) -> None:
+    found = sections["fencing"]
+    assert found.total == 1
+    assert [row["seconds"] for row in found.chart_rows] == [pytest.approx(0.001)]
+    by_broker = {row["broker_id"]: row for row in found.rows}
+    assert (by_broker[1]["times"], by_broker[1]["still_fenced"]) == (1, False)
+    assert (by_broker[2]["times"], by_broker[2]["still_fenced"]) == (0, True)
+
+
+def test_a_report_as_of_an_offset_leaves_out_the_rest(log: AuditLog) -> None:
+    as_of = 9
+    with database_of_log(plan_source(log.home), TABLES_READ, as_of=as_of) as database:
+        found = {section.name: section.total for section in make_report(database, as_of)}
+    assert found == {"leadership": 0, "principals": 8, "configs": 1, "isr": 0, "fencing": 0}
+
+
+def test_names_of_others_are_shown_and_do_nothing(sections: dict[str, Section]) -> None:
+    text = page("/srv/<b>", 14, [*sections.values()])
+    assert "<script>" not in text
+    assert "\u202e" not in text
+    assert html.escape("<script>$x\\u202e") in text
+    assert "/srv/&lt;b&gt;" in text
+    assert text.count("<svg") == 5
+    assert page("/srv/<b>", 14, [*sections.values()]) == text
+    addresses = set(re.findall(r"https?://[^/]+", text))
+    # Names of the XML vocabularies of SVG, which nothing loads.
+    assert addresses <= {"http://www.w3.org", "http://purl.org", "http://creativecommons.org"}
+
+
+def test_a_section_without_anything_has_no_chart() -> None:
+    empty = Section("isr", "ISR", "What.", 0, "shrinks", ChartKind.OVER_TIME, [], [])
+    text = page("log", 0, [empty])
+    assert "<svg" not in text
+    assert "<strong>0</strong> shrinks" in text
+
+
+def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = trimmed_log(tmp_path / "node")
+    target = tmp_path / "report.html"
+    asked = ["audit", "report", "--log", str(log.home)]
+    assert main(["-o", "json", *asked, "--to", str(target)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["kind"], answer["as_of_offset"]) == ("AuditReport", log.end)
+    totals = {row["section"]: row["total"] for row in answer["rows"]}
+    assert [*totals] == ["leadership", "principals", "configs", "isr", "fencing"]
+    assert all(total > 0 for total in totals.values())
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert main([*asked, "--to", str(tmp_path / "no" / "r.html")]) == 1
+    assert "cannot write the report" in capsys.readouterr().err

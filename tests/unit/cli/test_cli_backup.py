@@ -1,0 +1,129 @@
+"""``quorate backup``: what its commands show, and how they end."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from quorate.backup.manifest import newest_manifest
+from quorate.backup.storage import DirectoryStorage
+from quorate.cli.main import main
+from quorum.errors import IdentityError
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.identity import load_identity
+from statemachine.dump import state_digest
+from statemachine.records import TopicRecord
+from tests.support.audit_log import TIME_0, AuditLog
+from tests.support.backed_up_log import World, trimmed
+
+
+def ran(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[str, Any], str]:
+    status = main(["backup", *map(str, words), "-o", "json"])
+    captured = capsys.readouterr()
+    return status, json.loads(captured.out) if captured.out else {}, captured.err
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    log.world(5, 20)
+    end = log.commit()
+    target, scratch = tmp_path / "target", tmp_path / "scratch"
+    scratch.mkdir()
+    assert ran(capsys, "verify", target)[0] == 4
+    status, found, _ = ran(capsys, "create", target, "--from", log.home)
+    assert (status, found["kind"], found["end_offset"]) == (0, "Backup", end)
+    modes = {stat.S_IMODE(each.stat().st_mode) for each in target.rglob("*") if each.is_file()}
+    assert modes == {0o600}
+    assert {stat.S_IMODE(each.stat().st_mode) for each in (target, target / "log")} == {0o700}
+    status, found, _ = ran(capsys, "show", target)
+    assert [row["end_offset"] for row in found["rows"]] == [end]
+    status, found, _ = ran(capsys, "verify", target)
+    assert (status, found["is_intact"], found["bytes_read"]) == (0, True, found["bytes"])
+    status, found, _ = ran(capsys, "drill", target, "--scratch", scratch)
+    assert (status, found["is_equal"], found["restored_to"]) == (0, True, end)
+    assert not list(scratch.iterdir()), "deleted"
+    chunk = next((target / "log").iterdir())
+    chunk.write_bytes(chunk.read_bytes()[:-1])
+    for command in ("verify", "drill"):
+        status, _, error = ran(capsys, command, target)
+        assert (status, chunk.name in error) == (8, True)
+    other = AuditLog(tmp_path / "other", cluster_id="another")
+    other.elect(1)
+    other.commit()
+    assert ran(capsys, "create", target, "--from", other.home)[0] == 6
+
+
+def test_a_url_of_fsspec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    log.commit()
+    url = f"memory://commands-{tmp_path.name}"
+    assert ran(capsys, "create", url, "--from", log.home)[0] == 0
+    assert ran(capsys, "drill", url)[0] == 0
+    assert fsspec.filesystem("memory").ls(url.removeprefix("memory:/"))
+
+
+def test_following_adds_what_is_new_until_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    ends = [log.commit()]
+
+    def wait(seconds: float) -> None:
+        assert seconds == 7
+        if len(ends) == 3:
+            raise KeyboardInterrupt
+        log.command(TopicRecord(f"t{len(ends)}", bytes([len(ends)]) * 16))
+        ends.append(log.commit())
+
+    monkeypatch.setattr("quorate.cli.backup.time.sleep", wait)
+    target = tmp_path / "target"
+    status, _, error = ran(capsys, "create", target, "--from", log.home, "--follow", 7)
+    assert status == 130
+    assert f"up to offset {ends[-1]}" in error
+    manifest, _ = newest_manifest(DirectoryStorage(target))
+    assert (manifest.sequence, manifest.end.offset) == (3, ends[-1])
+
+
+def test_extract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Goal: what is written shows past states to the tools, and starts no server."""
+    log = AuditLog(tmp_path / "node", segment_bytes=3000)
+    log.elect(1)
+    world = World(log, DirectoryStorage(tmp_path / "target"))
+    world.grow()
+    trimmed(log)
+    middle = world.grow()
+    end = world.grow()
+    world.back_up()
+    target = tmp_path / "target"
+    for number, (options, reached) in enumerate(
+        (
+            ((), end),
+            (("--to-offset", middle), middle),
+            (("--to-time", TIME_0 + middle - 1), middle),
+        )
+    ):
+        directory = tmp_path / f"extract-{number}"
+        status, found, error = ran(capsys, "extract", target, directory, *options)
+        assert (status, found["end_offset"]) == (0, reached), error
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        status = main(["state", str(directory), "--count", "-o", "json"])
+        state = json.loads(capsys.readouterr().out)
+        assert (status, state["state_digest"]) == (0, state_digest(log.image_at(reached)).hex())
+        assert main(["log", "verify", str(directory)]) == 0
+        capsys.readouterr()
+        with pytest.raises(IdentityError, match="missing beside a metadata log"):
+            load_identity(OsFileSystem(), directory)
+    assert ran(capsys, "extract", target, directory)[0] == 5
+    status, _, error = ran(capsys, "extract", target, tmp_path / "no", "--to-offset", end + 1)
+    assert (status, f"to {end}, not {end + 1}" in error) == (4, True)
+    status, _, error = ran(capsys, "extract", target, tmp_path / "no", "--to-time", TIME_0)
+    assert (status, "of a later time" in error) == (4, True)
+    assert ran(capsys, "extract", target, tmp_path / "no", "--to-time", 1, "--to-offset", 1)[0] == 2

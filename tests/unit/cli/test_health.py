@@ -1,0 +1,178 @@
+"""``quorate health``: one line per node, and an exit code that says the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from quorate.cli import health as module
+from quorate.cli.cells import ago
+from quorate.cli.each_node import Asked
+from quorate.cli.health import evaluate
+from quorate.cli.main import main
+from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumNode, QuorumReplica, ReplicaAhead
+from quorum.v1.common_pb2 import Endpoint
+
+NOW_MS = 1_000_000
+
+
+def answer(node: int, *, leader: int = 1, silent: tuple[int, ...] = (), **fields: Any) -> Any:
+    """What ``node`` of a cluster of three says; those that are ``silent`` fetch no longer."""
+    return DescribeQuorumResponse(
+        cluster_id="c",
+        leader_id=leader,
+        leader_epoch=fields.pop("epoch", 4),
+        high_watermark=9,
+        node_id=node,
+        is_leader=node == leader,
+        log_end_offset=9,
+        timestamp_ms=NOW_MS,
+        check_quorum_ms=3_000,
+        voters=[
+            QuorumReplica(
+                replica_id=each,
+                log_end_offset=9,
+                last_fetch_timestamp_ms=NOW_MS - (60_000 if each in silent else 300),
+                last_caught_up_timestamp_ms=NOW_MS - (60_000 if each in silent else 300),
+            )
+            for each in (1, 2, 3)
+        ],
+        nodes=[
+            QuorumNode(
+                node_id=each,
+                endpoints=[
+                    Endpoint(name="PEER", host=f"n{each}", port=9094),
+                    Endpoint(name="CLIENT", host=f"n{each}", port=9093),
+                ],
+            )
+            for each in (1, 2, 3)
+        ],
+        **fields,
+    )
+
+
+def well(node: int, **fields: Any) -> Asked:
+    return Asked(f"n{node}:9093", answer(node, **fields))
+
+
+def gone(node: int, why: str = "connection refused") -> Asked:
+    return Asked(f"n{node}:9093", None, why)
+
+
+def ran(monkeypatch: pytest.MonkeyPatch, *asked: Asked, output: str = "table") -> int:
+    async def answers(_session: object, _servers: object) -> list[Asked]:
+        return list(asked)
+
+    monkeypatch.setattr(module, "ask_all", answers)
+    return main(["health", "--bootstrap", "n1:9093", "-o", output])
+
+
+def problems(*asked: Asked) -> dict[object, object]:
+    return {row["node_id"]: row["problem"] for row in evaluate(asked).rows if row["problem"]}
+
+
+def test_a_healthy_cluster(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(monkeypatch, well(1), well(2), well(3), output="json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["is_healthy"], found["leader_id"]) == ("Health", True, 1)
+    assert found["margin"] == 1
+    assert [(row["node_id"], row["role"]) for row in found["rows"]] == [
+        (1, "leader"), (2, "voter"), (3, "voter"),
+    ]  # fmt: skip
+    assert [row["last_fetch_age_ms"] for row in found["rows"]] == [-1, 300, 300]
+
+
+def test_one_line_per_node_that_fits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(monkeypatch, well(1, silent=(3,)), well(2), gone(3)) == 3
+    seen = capsys.readouterr()
+    assert seen.err == "error: 1 of 3 nodes have a problem\n"
+    lines = seen.out.splitlines()
+    assert sum("n3:9093" in line for line in lines) == 1
+    assert "0.3 s ago" in seen.out
+    # The problem comes last, so that everything else is within a terminal's width.
+    assert lines[-4].index("PROBLEM") < 80
+
+
+def test_a_node_that_is_gone_and_that_the_leader_misses() -> None:
+    assert problems(well(1, silent=(3,)), well(2), gone(3)) == {
+        3: "connection refused; silent: the leader hears nothing from it"
+    }
+
+
+def test_no_leader_is_status_seven(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(monkeypatch, well(2, leader=-1), well(3, leader=-1), gone(1)) == 7
+    assert capsys.readouterr().err == "error: no node leads\n"
+    assert problems(well(2, leader=-1), gone(1))[2] == "knows no leader"
+
+
+def test_a_leader_that_is_only_spoken_of_does_not_count() -> None:
+    """Followers name a leader for a while after it is gone."""
+    report = evaluate([gone(1), well(2), well(3)])
+    assert (report.leader_id, report.is_healthy) == (-1, False)
+
+
+def test_nobody_answers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(monkeypatch, gone(1, "no answer within 2 s")) == 7
+    seen = capsys.readouterr()
+    assert seen.err == "error: no node answers\n"
+    assert "no answer within 2 s" in seen.out
+
+
+def test_of_two_leaders_the_later_counts_and_the_other_is_reported() -> None:
+    old = Asked("n2:9093", answer(2, leader=2, epoch=3))
+    report = evaluate([old, well(1), well(3)])
+    assert (report.leader_id, report.leader_epoch) == (1, 4)
+    assert problems(old, well(1), well(3)) == {2: "takes node 2 for the leader"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"replay_stopped": "offset 7"}, "applies no further record: offset 7"),
+        ({"divergence_resolution": "with 1"}, "log differs: with 1"),
+    ],
+)
+def test_what_a_node_says_about_itself(fields: dict[str, str], words: str) -> None:
+    assert problems(well(1), well(2, **fields), well(3)) == {2: words}
+
+
+def test_what_the_leader_says_about_others() -> None:
+    leading = answer(1)
+    leading.voters[1].is_disqualified = True
+    leading.observers.append(QuorumReplica(replica_id=9, log_end_offset=-1))
+    leading.replicas_ahead.append(ReplicaAhead(replica_id=9, epoch=7))
+    found = problems(Asked("n1:9093", leading), well(2), well(3))
+    assert found[2] == "disqualified: its disk never votes"
+    assert "in epoch 7, later than the leader's" in str(found[9])
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "text"),
+    [
+        (-1, None), (0, "0.0 s ago"), (300, "0.3 s ago"), (59_949, "59.9 s ago"),
+        (60_000, "1 min ago"), (7_200_000, "2 h ago"), (200_000_000, "2 d ago"),
+    ],
+)  # fmt: skip
+def test_ages_as_text(age_ms: int, text: str | None) -> None:
+    assert ago(age_ms) == text
+
+
+def test_a_status_without_a_leader_is_status_seven(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer(2, leader=-1)
+    monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: (found, {}))
+    assert main(["quorum", "describe", "status"]) == 7
+    assert "error: node 2 knows no leader" in capsys.readouterr().err
+    monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: found)
+    assert main(["quorum", "describe", "replication"]) == 7

@@ -1,0 +1,201 @@
+"""What is in the way of a command, told apart at real sockets: one true line, and soon."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import grpc
+import pytest
+
+from quorum.transport.security import TlsFiles
+from tests.support import certificates, fork_server
+
+SECONDS_MAX = 2.0
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TlsFiles]:
+    folder = tmp_path_factory.mktemp("tls")
+    certificates.authority(folder, "ca")
+    certificates.authority(folder, "other")
+    return {
+        "node": certificates.node(folder, "ca", "node"),
+        "elsewhere": certificates.caller(folder, "ca", "elsewhere", "DNS:elsewhere.example"),
+        "stranger": certificates.node(folder, "other", "stranger"),
+    }
+
+
+@contextlib.contextmanager
+def grpc_server(tls: TlsFiles | None = None, *, asks_clients: bool = False) -> Iterator[str]:
+    """A gRPC server without services."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    if tls is None:
+        port = server.add_insecure_port("127.0.0.1:0")
+    else:
+        credentials = grpc.ssl_server_credentials(
+            [(tls.key.read_bytes(), tls.certificate.read_bytes())],
+            tls.authorities.read_bytes() if asks_clients else None,
+            require_client_auth=asks_clients,
+        )
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(0).wait()
+
+
+@contextlib.contextmanager
+def http_server() -> Iterator[str]:
+    """What answers at the port of metrics and probes."""
+
+    class Quiet(BaseHTTPRequestHandler):
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextlib.contextmanager
+def silent_server() -> Iterator[str]:
+    """Something that accepts connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def closed_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def ran(*arguments: str) -> tuple[int, str, str, float]:
+    """A command in a process of its own: what gRPC writes goes past Python."""
+    environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
+    began = time.perf_counter()
+    done = fork_server.run("quorate", arguments, environment=environment, timeout=60)
+    return done.returncode, done.stdout, done.stderr, time.perf_counter() - began
+
+
+@pytest.fixture(scope="module", autouse=True)
+def start_seconds() -> float:
+    """What a command takes that reaches nothing; the machine may be busy."""
+    seconds = max(ran("topic", "list", "--help")[3] for _ in range(2))
+    _STARTS.append(seconds)
+    return seconds
+
+
+_STARTS: list[float] = []
+
+
+def line(address: str, *options: str) -> str:
+    """What the command says about ``address``: a single line, soon."""
+    status, out, err, spent = ran("topic", "list", "--bootstrap", address, *options)
+    assert (status, out) == (7, "")
+    assert err.count("\n") == 1, err
+    assert spent < SECONDS_MAX + 2 * _STARTS[-1]
+    for noise in ("ipv4:", "UNAVAILABLE", "DNS resolution failed", "ListTopics", "Traceback"):
+        assert noise not in err
+    return err
+
+
+def test_a_refused_connection() -> None:
+    address = closed_port()
+    assert line(address) == (
+        f"error: cannot reach the cluster through {address}: connection refused: nothing listens "
+        "there (start the node, or name another with --bootstrap)\n"
+    )
+
+
+def test_an_unknown_name() -> None:
+    """Where no name server answers at all, there is no answer to tell."""
+    said = line("no-such-host.invalid:9093")
+    assert "no-such-host.invalid has no address (DNS: " in said or "no connection in time" in said
+
+
+def test_a_port_that_speaks_http1() -> None:
+    with http_server() as address:
+        assert "an HTTP/1 server answers there, no node's client port" in line(address)
+
+
+def test_a_port_that_says_nothing() -> None:
+    with silent_server() as address:
+        assert "connected, but there is no answer" in line(address)
+
+
+def test_plaintext_to_tls(files: dict[str, TlsFiles]) -> None:
+    with grpc_server(files["node"]) as address:
+        said = line(address)
+    assert "the node expects TLS, and this command uses none (give --tls-ca)" in said
+
+
+def test_plaintext_to_tls_that_asks_for_certificates(files: dict[str, TlsFiles]) -> None:
+    with grpc_server(files["node"], asks_clients=True) as address:
+        assert "the node expects TLS, and this command uses none" in line(address)
+
+
+def test_tls_to_plaintext(files: dict[str, TlsFiles]) -> None:
+    with grpc_server() as address:
+        said = line(address, "--tls-ca", str(files["node"].authorities))
+    assert "the node uses no TLS, and this command does (leave out --tls-ca)" in said
+
+
+@pytest.mark.parametrize("name", ["stranger", "elsewhere"])
+def test_a_certificate_of_another_issuer_or_name(files: dict[str, TlsFiles], name: str) -> None:
+    with grpc_server(files[name]) as address:
+        said = line(address, "--tls-ca", str(files["node"].authorities))
+    assert "its certificate is not accepted: " in said
+
+
+def test_a_node_that_asks_for_a_certificate(files: dict[str, TlsFiles]) -> None:
+    tls = files["node"]
+    with grpc_server(tls, asks_clients=True) as address:
+        said = line(address, "--tls-ca", str(tls.authorities))
+        assert (
+            "hangs up after the TLS handshake, as one does that asks for a client's certificate"
+            in said
+        )
+        assert "(give --tls-cert and --tls-key)" in said
+        stranger = files["stranger"]
+        said = line(
+            address, "--tls-ca", str(tls.authorities),
+            "--tls-cert", str(stranger.certificate), "--tls-key", str(stranger.key),
+        )  # fmt: skip
+        assert "as one does that refuses the client's certificate" in said
+
+
+def test_each_of_several_servers_has_its_cause() -> None:
+    refused = closed_port()
+    with http_server() as other:
+        said = line(f"{refused},{other}")
+    assert f"{refused}: connection refused" in said
+    assert f"{other}: an HTTP/1 server" in said
+    assert "start the node" not in said, "a hint that is true for one of them only"
+
+
+def test_a_server_that_answers_is_not_examined_away() -> None:
+    """One that has no such service is named by its refusal, though the other is refused."""
+    with grpc_server() as address:
+        status, _, err, _ = ran("topic", "list", "--bootstrap", f"{closed_port()},{address}")
+    assert status != 0
+    assert "UNSUPPORTED_VERSION" in err
+
+
+def test_a_written_timeout_waits_for_a_node_that_starts() -> None:
+    status, _, err, spent = ran("topic", "list", "--bootstrap", closed_port(), "--timeout", "2")
+    assert status == 7
+    assert spent > 1.6
+    assert "connection refused" in err

@@ -1,0 +1,58 @@
+"""The indexes by broker: equal to plain sets, in order, small for any partition number."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from statemachine.sections.map_delta import EMPTY_MAP
+from statemachine.sections.partition_index import PartitionIndexDelta, PartitionKey, PartitionSet
+from statemachine.sections.partitions import PartitionState
+
+TOPICS = [bytes([each]) * 16 for each in (1, 2, 3)]
+NUMBERS = [0, 1, 9, 63, 64, 1023, 1024, 1025, 70_000, (1 << 31) - 1]
+
+
+def state(rng: random.Random) -> PartitionState:
+    isr = tuple(rng.sample(range(4), rng.randrange(1, 4)))
+    elr = tuple(rng.sample(range(4), rng.randrange(3)))
+    return PartitionState(replicas=isr, isr=isr, leader=rng.choice((-1, *isr)), elr=elr)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_changes_agree_with_plain_sets_in_order(seed: int) -> None:
+    rng = random.Random(seed)
+    model: dict[PartitionKey, PartitionState] = {}
+    index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
+    for step in range(300):
+        key = (rng.choice(TOPICS), rng.choice(NUMBERS))
+        old = model.pop(key, None)
+        if old is None:
+            model[key] = state(rng)
+            index.added(key, model[key])
+        elif rng.random() < 0.5:
+            index.removed(key, old)
+        else:
+            model[key] = state(rng)
+            index.changed(key, old, model[key])
+        if step % 50 == 49:
+            index = PartitionIndexDelta(
+                index.isr.settle(), index.leader.settle(), index.elr.settle()
+            )
+    for broker in range(-1, 4):
+        in_isr = PartitionSet(index.isr.group(broker))
+        led = PartitionSet(index.leader.group(broker))
+        eligible = PartitionSet(index.elr.group(broker))
+        assert list(in_isr) == sorted(key for key, each in model.items() if broker in each.isr)
+        assert list(led) == sorted(key for key, each in model.items() if broker == each.leader)
+        assert list(eligible) == sorted(key for key, each in model.items() if broker in each.elr)
+        assert list(in_isr | led) == sorted({*in_isr, *led})
+        assert (len(in_isr), bool(in_isr)) == (len(list(in_isr)), any(True for _ in in_isr))
+
+
+def test_no_number_makes_a_large_word() -> None:
+    index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
+    for number in NUMBERS:
+        index.added((TOPICS[0], number), PartitionState(isr=(1,), leader=1))
+    assert all(bits < 1 << 1024 for bits in index.isr.group(1).values())
