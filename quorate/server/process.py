@@ -32,6 +32,7 @@ from quorate.server.reload import Reload
 from quorate.server.stop_signals import StopSignals
 from quorate.visible_text import visible
 from quorum.errors import ConfigError, IdentityError, StorageError
+from quorum.log.descriptor_reserve import DescriptorReserve
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
 from quorum.ports import FileSystem
@@ -153,7 +154,7 @@ def _filesystem(name: str) -> FileSystem:
         ConfigError: It cannot be imported.
     """
     if not name:
-        return OsFileSystem()
+        return OsFileSystem(DescriptorReserve())
     module, _, attribute = name.partition(":")
     try:
         made: FileSystem = getattr(importlib.import_module(module), attribute)()

@@ -52,8 +52,8 @@ class Chain:
     """Names of digest files that were rewritten."""
     controls: dict[int, int] = field(default_factory=dict)
     """Position in its segment of every control batch, by base offset."""
-    proven_offset: int = 0
-    """Below this the log has the stored digest."""
+    proven: range = range(0)
+    """Offsets that a stored digest covers."""
 
     def close(self) -> None:
         """Release all files."""
@@ -88,6 +88,8 @@ class ChainOpener:
         self._epoch_max = epoch_max
         self._progress = progress
         self._start = LogStart()
+        self._known_from: int | None = None
+        """Offset from which on the digest of the opened segments is known."""
 
     def open(self, bases: Sequence[int], stored: LogStart) -> None:
         """Open and verify the segments of ``bases``, ascending and not empty; cut a torn tail.
@@ -134,9 +136,18 @@ class ChainOpener:
             write_digest_file(self._fs, self._directory, base, tail.digest)
             self.chain.rebuilt.append(segment_path(self._directory, base, DIGEST_SUFFIX).name)
             return tail
-        if stored and tail.digest and stored != tail.digest:
+        if not tail.digest:
+            return tail._replace(digest=stored)
+        if stored and stored != tail.digest:
             raise self._damage("the log digest differs from the stored one", tail.end_offset)
-        return tail if tail.digest else tail._replace(digest=stored)
+        if stored:
+            self._extend_proof(tail.end_offset)
+        return tail
+
+    def _extend_proof(self, end_offset: int) -> None:
+        """Note that the running digest was compared with a stored one at ``end_offset``."""
+        if self._known_from is not None:
+            self.chain.proven = range(self._known_from, end_offset)
 
     def _open_segment(
         self,
@@ -152,6 +163,8 @@ class ChainOpener:
         segment = Segment(file, path, tail)
         chain = self.chain
         chain.segments.append(segment)
+        if tail.digest and self._known_from is None:
+            self._known_from = base
         progress, done = self._progress, chain.byte_count
         scan = scan_segment(
             file,
@@ -164,6 +177,8 @@ class ChainOpener:
             progress=None if progress is None else lambda here: progress(done + here, total),
         )
         segment.index, segment.tail, segment.anchor = scan.index, scan.tail, scan.anchor
+        if scan.anchor is not None:
+            self._known_from = scan.anchor.end_offset
         chain.epochs += scan.epochs
         chain.controls |= scan.controls
         chain.byte_count += scan.tail.position
@@ -215,7 +230,7 @@ class ChainOpener:
                 marks.durable_offset,
             )
         if marks.digest and scan.digest_at_mark:
-            self.chain.proven_offset = marks.durable_offset
+            self._extend_proof(marks.durable_offset)
 
     def _check_unproven_epochs(self, epoch_max: Epoch) -> None:
         """Check the epochs of batches that no stored digest covers.
@@ -224,20 +239,21 @@ class ChainOpener:
         name its epoch. So where an epoch has one batch, the epoch file is compared as well.
         """
         chain = self.chain
-        proven = chain.proven_offset
+        proven = chain.proven
         first = chain.segments[0]
         begun = {first.base_offset: self._start.start.epoch} if first.tail.position else {}
         begun.update((each.start_offset, each.epoch) for each in chain.epochs)
-        controls = {at: place for at, place in chain.controls.items() if at >= proven}
+        controls = {at: place for at, place in chain.controls.items() if at not in proven}
         facts = LogFacts(chain.segments, begun, controls)
         stored = EpochFile(self._fs, self._directory).load() or ()
         for found in (
             *leader_change_contradictions(facts, leader_changes(facts)),
             *unproven_by_batches(facts, stored, epoch_max),
         ):
-            if found.offset < proven:
+            if found.offset in proven:
                 continue
-            suspect = max(found.first_suspect, proven)
+            is_proven = found.first_suspect in proven
+            suspect = proven.stop if is_proven else found.first_suspect
             segment = [each for each in chain.segments if each.base_offset <= suspect][-1]
             batch = find_batch(segment.file, segment.path, 0, suspect)
             raise LogDamagedError(

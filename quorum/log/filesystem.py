@@ -12,9 +12,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from quorum.errors import DiskFullError, StorageError
+from quorum.log.descriptor_reserve import DescriptorReserve
+
+Result = TypeVar("Result")
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FILE_MODE = 0o600
@@ -31,11 +36,14 @@ def _translated(error: OSError, path: Path, action: str) -> StorageError:
 class OsFile:
     """One open file. ``read_at`` may be called from any thread, the rest from the writer."""
 
-    __slots__ = ("_end", "_fd", "_path")
+    __slots__ = ("_close", "_end", "_fd", "_path")
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(
+        self, path: Path, descriptor: int, close: Callable[[int], None] = os.close
+    ) -> None:
         self._path = path
         self._fd = descriptor
+        self._close = close
         self._end = -1
         """Position of the next ``append``; -1 if the kernel must be asked."""
 
@@ -140,13 +148,23 @@ class OsFile:
         if descriptor < 0:
             return
         try:
-            os.close(descriptor)
+            self._close(descriptor)
         except OSError as error:
             raise _translated(error, self._path, "close") from error
 
 
 class OsFileSystem:
-    """``ports.FileSystem`` on the operating system's files. Stateless; share it freely."""
+    """``ports.FileSystem`` on the operating system's files; share it freely.
+
+    With a ``reserve`` files can still be opened when the process has no descriptor left.
+    """
+
+    def __init__(self, reserve: DescriptorReserve | None = None) -> None:
+        self._reserve = reserve
+        self._close = os.close if reserve is None else reserve.close
+
+    def _opened(self, action: Callable[[], Result]) -> Result:
+        return action() if self._reserve is None else self._reserve.run(action)
 
     def open(self, path: Path, *, create: bool = False, writable: bool = False) -> OsFile:
         """Open a file; a created one is writable and its name not yet durable.
@@ -158,7 +176,8 @@ class OsFileSystem:
         if create:
             flags |= os.O_CREAT
         try:
-            return OsFile(path, os.open(path, flags, _FILE_MODE))
+            descriptor = self._opened(lambda: os.open(path, flags, _FILE_MODE))
+            return OsFile(path, descriptor, self._close)
         except OSError as error:
             raise _translated(error, path, "open") from error
 
@@ -172,11 +191,14 @@ class OsFileSystem:
     def list_directory(self, path: Path) -> list[str]:
         """Return the sorted names in it; empty if it does not exist."""
         try:
-            return sorted(entry.name for entry in path.iterdir())
+            names = self._opened(lambda: sorted(entry.name for entry in path.iterdir()))
         except FileNotFoundError:
             return []
         except OSError as error:
             raise _translated(error, path, "list") from error
+        if self._reserve is not None:
+            self._reserve.refill()
+        return names
 
     def make_directory(self, path: Path) -> None:
         """Create it with its parents, durably; no effect if it exists.
@@ -214,11 +236,12 @@ class OsFileSystem:
             StorageError: Their durability is unknown; the caller must stop.
         """
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            descriptor = self._opened(lambda: os.open(path, flags))
             try:
                 os.fsync(descriptor)
             finally:
-                os.close(descriptor)
+                self._close(descriptor)
         except OSError as error:
             raise StorageError(f"cannot sync: {error.strerror or error}", path) from error
 

@@ -14,6 +14,7 @@ from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
 from quorum.errors import LogDamagedError
+from quorum.log.config import LogConfig
 from quorum.log.layout import EPOCH_FILE_NAME, WATERMARK_NAMES, segment_path
 from quorum.log.recovery import open_log
 from quorum.types import OffsetAndEpoch
@@ -185,3 +186,72 @@ def test_the_epoch_file_never_contradicts_an_intact_log(steps: int) -> None:
     log, report = open_log(fs, DIRECTORY, epoch_max=5)
     log.close()
     assert report.end.offset in (3, 4, 5, 6, 7)
+
+
+def test_the_digest_of_a_segment_proves_the_epochs_before_it() -> None:
+    """Method: the epoch file contradicts an epoch of one batch, in a sealed segment."""
+    fs = MemoryFileSystem()
+    batches = [opening(offset, epoch) for offset, epoch in enumerate((1, 2, 4))]
+    log, _ = open_log(fs, DIRECTORY, LogConfig(segment_bytes=len(batches[0])))
+    for offset, batch in enumerate(batches):
+        log.append(batch, base_offset=offset, end_offset=offset + 1)
+    log.close()
+    lose_marks(fs)
+    assert fs.exists(segment_path(DIRECTORY, 2))
+    content = fs.read_bytes(DIRECTORY / EPOCH_FILE_NAME)
+
+    for right, wrong, is_proven in ((b"2 1", b"3 1", True), (b"4 2", b"3 2", False)):
+        assert right in content
+        copy = fs.clone()
+        copy.write_bytes(DIRECTORY / EPOCH_FILE_NAME, content.replace(right, wrong))
+        if is_proven:
+            open_log(copy, DIRECTORY, epoch_max=4)[0].close()
+        else:
+            with pytest.raises(LogDamagedError, match="leader-epoch-checkpoint has epoch 3"):
+                open_log(copy, DIRECTORY, epoch_max=4)
+
+
+def test_a_digest_proves_nothing_before_it_is_known() -> None:
+    """Method: a log whose first known digest is that of a checkpoint, as after an adoption.
+
+    An epoch before the checkpoint is flipped; the digest stored with the mark does not change.
+    """
+    fs = MemoryFileSystem()
+    start, checkpoint = OffsetAndEpoch(2, 1), OffsetAndEpoch(5, 3)
+    batches = [
+        encode_batch([b"a"], base_offset=2, epoch=1, timestamp=1),
+        opening(3, 3),
+        encode_batch([b"a"], base_offset=4, epoch=3, timestamp=1),
+        opening(5, 4),
+    ]
+    log, _ = open_log(fs, DIRECTORY, snapshots=[start])
+    log.append(b"".join(batches), base_offset=2, end_offset=6)
+    log.close()
+
+    def reopen() -> None:
+        log, report = open_log(
+            fs,
+            DIRECTORY,
+            snapshots=[start, checkpoint],
+            snapshot_digest=lambda taken: b"\x01" * 32 if taken == checkpoint else b"",
+            epoch_max=4,
+        )
+        assert log.digest_at(report.end.offset)
+        log.append(
+            encode_batch([b"a"], base_offset=report.end.offset, epoch=4, timestamp=1),
+            base_offset=report.end.offset,
+            end_offset=report.end.offset + 1,
+        )
+        log.close()
+
+    reopen()
+    reopen()
+    path = segment_path(DIRECTORY, 2)
+    damaged = bytearray(fs.read_bytes(path))
+    damaged[len(batches[0]) + EPOCH_END - 1] = 2
+    fs.write_bytes(path, bytes(damaged))
+
+    with pytest.raises(LogDamagedError, match="without a leader change") as caught:
+        reopen()
+
+    assert caught.value.offset == 3

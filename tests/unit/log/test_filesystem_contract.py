@@ -11,13 +11,22 @@ from pathlib import Path
 import pytest
 
 from quorum.errors import StorageError
+from quorum.log.descriptor_reserve import DescriptorReserve
 from quorum.log.directory_lock import LOCK_NAME, DirectoryLock
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.side_file import replace_file
 from simulation.memory_filesystem import MemoryFileSystem
 from tests.support.volatile_filesystem import NoSyncFileSystem, VolatileFileSystem
 
-KINDS = [OsFileSystem, MemoryFileSystem, VolatileFileSystem, NoSyncFileSystem]
+
+class ReservedFileSystem(OsFileSystem):
+    """The real one of a server."""
+
+    def __init__(self) -> None:
+        super().__init__(DescriptorReserve(1))
+
+
+KINDS = [OsFileSystem, ReservedFileSystem, MemoryFileSystem, VolatileFileSystem, NoSyncFileSystem]
 
 
 @pytest.fixture(params=KINDS, ids=[kind.__name__ for kind in KINDS])
