@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel demo test test-long test-compiled verify fix proto proto-check bench chaos evidence nightly
+.PHONY: help setup wheel client demo test test-long test-compiled verify fix proto proto-check bench chaos evidence nightly
 
 # What runs on the compiled form as well; everything runs on the pure one.
 OF_COMPILED := tests/unit/core tests/unit/quorum tests/unit/snapshot tests/scenario
@@ -18,6 +18,11 @@ setup: ## Make .venv, if that is not done yet (COMPILED=1 also .venv-compiled, f
 
 wheel: setup ## Build the compiled wheel for this machine into dist/
 	@bash .ci/compiled wheel dist
+
+client: setup ## Build the distribution quorate-client, the client alone, into dist/
+	@rm -rf build/client
+	@$(PY) deploy/client/build.py build/client
+	@$(PY) -m pip wheel --quiet --no-deps -w dist build/client
 
 demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
 	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from quorate.client.batches import LogRecord
+    from quorate.client.blocking import BlockingClient
     from quorate.client.client import Client
     from quorate.client.errors import (
         ClientError,
@@ -37,6 +38,7 @@ __all__ = [
     "LOCAL",
     "TOPIC",
     "Applied",
+    "BlockingClient",
     "Client",
     "ClientError",
     "LogConsumer",
@@ -58,6 +60,7 @@ __all__ = [
 _PLACES: Final = {
     "Applied": "pending",
     "BROKER": "writes",
+    "BlockingClient": "blocking",
     "Client": "client",
     "ClientError": "errors",
     "LINEARIZABLE": "queries",

@@ -28,6 +28,7 @@ STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "st
 WATCHED = {
     "quorate/cli/broker_session.py": "the command awaits it",
     "quorate/cli/patience.py": "the command awaits it",
+    "quorate/client/blocking.py": "a loop of its own; what runs on it is awaited",
     "quorate/client/stream.py": "ends with its stream; a lost stream is searched again",
     "quorate/client/writer.py": "a failed search is begun again by the next sweep",
     "quorate/demo/story.py": "the demo awaits it",
