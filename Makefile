@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel client demo test test-long test-compiled verify fix proto proto-check bench chaos evidence nightly
+.PHONY: help setup wheel client lock release demo test test-long test-compiled verify fix proto proto-check bench chaos evidence nightly
 
 # What runs on the compiled form as well; everything runs on the pure one.
 OF_COMPILED := tests/unit/core tests/unit/quorum tests/unit/snapshot tests/scenario
@@ -23,6 +23,16 @@ client: setup ## Build the distribution quorate-client, the client alone, into d
 	@rm -rf build/client
 	@$(PY) deploy/client/build.py build/client
 	@$(PY) -m pip wheel --quiet --no-deps -w dist build/client
+
+lock: setup ## Renew deploy/requirements.lock, which pins the dependencies of the image by hash
+	@bash .ci/dependencies lock --upgrade
+
+release: setup client ## Build the files of a release into dist/: wheels, sdist, bill of materials, checksums
+	@$(PY) -m pip wheel --quiet --no-deps -w dist .
+	@$(PY) -c "from setuptools import build_meta; build_meta.build_sdist('dist')" >/dev/null
+	@bash .ci/dependencies sbom dist/quorate.cdx.json
+	@cp deploy/requirements.lock dist/
+	@cd dist && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 
 demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
 	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
