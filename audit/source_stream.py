@@ -1,8 +1,9 @@
 """Follow a growing log with Spark Structured Streaming.
 
-A stream's position is ``{"offset": N, "epoch": E, "epochs": [[epoch, start offset], ...]}``.
-Everything below N was read, E is the epoch of the record before N (0 at the beginning), and the
-list holds the start offsets of the newest epochs below N. If the log no longer has that record,
+A stream's position is a ``LogPosition`` as JSON, the same that consumers and watches store:
+``{"offset": N, "epoch": E, "epochs": [[epoch, start offset], ...], ...}``. Everything below N was
+read, E is the epoch of the record before N (0 at the beginning), and the list holds the start
+offsets of the newest epochs below N. If the log no longer has that record,
 the query fails with LOG_TRUNCATED and the first divergent offset (requirements 320.3 to 320.6).
 If the log start has moved past the position, the query fails too, instead of leaving a gap.
 Positions of releases without the list are accepted; the divergence offset is then a bound.
@@ -28,7 +29,7 @@ from audit.lineage import epochs_below, find_divergence
 from audit.plan import ReadPlan
 from audit.segment_file import read_segment
 from audit.source_reader import OffsetRange, Question, read_partition
-from quorum.types import EpochStart
+from quorum.log_position import EpochEntry, LogPosition
 
 
 class PlannedRange(OffsetRange):
@@ -56,7 +57,7 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the position of a new query."""
         offset = self._start_offset or 0
         if offset == 0:
-            return {"offset": 0, "epoch": 0, "epochs": []}
+            return LogPosition(0, 0).to_dict()
         plan = self._plan()
         return _position(plan, offset, plan.epoch_at(offset - 1), ())
 
@@ -108,21 +109,21 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _position(
-    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochStart]
+    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochEntry]
 ) -> dict[str, Any]:
     epochs = epochs_below(known, plan.epochs, offset)
-    return {"offset": offset, "epoch": epoch, "epochs": [[e.epoch, e.start_offset] for e in epochs]}
+    return LogPosition(offset, epoch, epochs).to_dict()
 
 
-def _check(plan: ReadPlan, position: dict[str, Any]) -> tuple[EpochStart, ...]:
+def _check(plan: ReadPlan, position: dict[str, Any]) -> tuple[EpochEntry, ...]:
     """Check that a position belongs to this log and return the epochs that were read before it."""
-    known = tuple(EpochStart(*entry) for entry in position.get("epochs", ()))
-    check_position(plan, position["offset"], position["epoch"], known)
-    return known
+    at = LogPosition.from_dict(position)
+    check_position(plan, at.offset, at.epoch, at.epochs)
+    return at.epochs
 
 
 def check_position(
-    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochStart] = ()
+    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochEntry] = ()
 ) -> None:
     """Check that the log still contains the record before a stream's position.
 
@@ -144,7 +145,7 @@ def check_position(
     is_older_here = offset <= plan.end_offset and 0 < plan.last_epoch(offset) < epoch
     if not is_behind_newer and not is_older_here:
         return
-    read = known or (EpochStart(epoch, offset - 1),)
+    read = known or (EpochEntry(epoch, offset - 1),)
     found = find_divergence(read, offset, plan.epochs, plan.end_offset)
     raise LogTruncatedError(
         f"{plan.source} no longer contains the records read up to offset {offset}",

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from quorum.varint import Buffer
-
 LOG_DIGEST_BYTES = 16
 EMPTY_LOG_DIGEST = bytes(LOG_DIGEST_BYTES)
 """Digest of the log below offset 0."""
@@ -21,7 +19,7 @@ _FRESH = blake2b(digest_size=LOG_DIGEST_BYTES, person=_PERSON)
 """Template for every batch: copying costs half as much as a new hash with its parameters."""
 
 
-def fold(previous: bytes, batch: Buffer) -> bytes:
+def fold(previous: bytes, batch: bytes | bytearray | memoryview) -> bytes:
     """Return the digest behind ``batch``, given the digest before it. BLAKE2b, 128 bits.
 
     ``batch`` is exactly one whole batch: folding two at once gives another value.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from typing import Any, cast
 
 from history.history import Delivery, History
@@ -25,13 +25,14 @@ from quorate.client.errors import (
     RefusedError,
     UnavailableError,
 )
-from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
-from quorate.client.queries import Queries
+from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
 from quorate.services.ports import ServedNode
+from quorate.services.watch_cursor import WatchCursor
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
+from quorum.log_position import LogPosition
 from quorum.types import NodeId
 from quorum.v1.errors_pb2 import LeaderHint
 from quorum.v1.metadata_pb2 import (
@@ -41,6 +42,7 @@ from quorum.v1.metadata_pb2 import (
     ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    StateChunk,
 )
 from simulation.conversions import Conversions
 from simulation.invariants.violation import Violation
@@ -81,7 +83,7 @@ class _Call:
 
 
 class _Calls:
-    """The three calls of a consumer, sent to the node that its owner chooses."""
+    """The calls of a consumer, sent to the node that its owner chooses."""
 
     async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
         """As ``Queries.fetch_log``."""
@@ -96,16 +98,29 @@ class _Calls:
         return found
 
     async def offset_for_leader_epoch(
-        self, epoch: int, *, leader_epoch: int = -1
+        self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
     ) -> OffsetForLeaderEpochResponse:
         """As ``Queries.offset_for_leader_epoch``."""
-        request = OffsetForLeaderEpochRequest(leader_epoch=epoch, current_leader_epoch=leader_epoch)
+        request = OffsetForLeaderEpochRequest(
+            leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
+        )
 
-        async def ask(reads: LogReads) -> OffsetForLeaderEpochResponse:
-            return reads.offset_for_leader_epoch(request)
-
-        found: OffsetForLeaderEpochResponse = await _Call(ask)
+        found: OffsetForLeaderEpochResponse = await _Call(
+            lambda reads: reads.offset_for_leader_epoch(request)
+        )
         return found
+
+    async def read_state(self, *, at_least_offset: int) -> AsyncGenerator[StateChunk]:
+        """As ``Client.read_state``, in one call."""
+
+        async def ask(reads: LogReads) -> list[StateChunk]:
+            return [each.state for each in WatchCursor(reads.node).begin()]
+
+        chunks: list[StateChunk] = await _Call(ask)
+        if chunks[0].offset < at_least_offset:
+            raise UnavailableError(f"a state at {chunks[0].offset}, and not {at_least_offset}")
+        for chunk in chunks:
+            yield chunk
 
 
 class Consumer:
@@ -150,8 +165,7 @@ class Consumer:
         self._open(position)
 
     def _open(self, position: LogPosition | None) -> None:
-        queries = cast("Queries", _Calls())  # The three calls that a consumer makes.
-        self._consumer = LogConsumer(queries, reset=self._policy, position=position)
+        self._consumer = LogConsumer(_Calls(), reset=self._policy, position=position)
         self.offset = -1 if position is None else position.offset
         self._resume()
 
@@ -175,7 +189,8 @@ class Consumer:
                 self._restart()
         if self._node_id < 0 or rng.random() < leave_share(self._cluster, LEAVE_SHARE):
             self._node_id = choose_node(self._cluster, rng)
-        self._is_gone = False
+        # A state of several parts takes several polls.
+        self._is_gone &= self._consumer.state is not None
         self._poll = self._consumer.poll(max_wait_ms=0)
         self._go_on(self._poll.send, None)
 
@@ -233,6 +248,7 @@ class Consumer:
         if self.offset != read and self.offset != before:
             if before >= 0:
                 self._require_gone(f"moved from {before} to {self.offset}")
+                self._require_state(before)
                 self._cluster.counts.log_resets += 1
             self._resume()
         self._later(RETRY_US if read >= 0 else PAUSE_US, self.poll)
@@ -244,6 +260,19 @@ class Consumer:
                 "a position was abandoned although no log had lost it",
                 consumer=self._name,
                 what=what,
+            )
+
+    def _require_state(self, before: int) -> None:
+        """Require that a consumer that wants everything got the state behind which it goes on."""
+        state = self._consumer.state
+        got = -1 if state is None or not state.is_last else state.offset
+        if self._policy is ResetPolicy.EARLIEST and got != self.offset:
+            raise Violation(
+                NAME,
+                "records were skipped, and no state was handed out for them",
+                consumer=self._name,
+                read=before,
+                goes_on=self.offset,
             )
 
     def _later(self, pause_us: tuple[int, int], call: Callable[..., None], *what: object) -> None:

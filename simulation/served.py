@@ -29,3 +29,7 @@ class Served(LogFacts):
         """
         found = self.reading(offset, max_bytes, end_offset)
         return found if isinstance(found, bytes) else found()
+
+    async def log_digest(self, offset: int) -> bytes:
+        """Return the digest of everything below ``offset``, without waiting; empty if unknown."""
+        return self.digest_reading(offset)()

@@ -2,7 +2,7 @@
 
     python deploy/client/build.py DIRECTORY
 
-The modules are those of ``quorate.client``, with the stubs of ``quorum.v1`` and the one module of
+The modules are those of ``quorate.client``, with the stubs of ``quorum.v1`` and the pure modules of
 ``quorum`` that they need. Only the names of packages change. DIRECTORY must not exist or be empty.
 """
 
@@ -17,17 +17,19 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGE = "quorate_client"
+PURE = ("digest", "log_position", "supervisor")
+"""Modules of ``quorum`` that need the standard library only."""
 MODULES = {
     "quorate/client": PACKAGE,
     "quorum/v1": f"{PACKAGE}/v1",
-    "quorum/supervisor.py": f"{PACKAGE}/supervisor.py",
+    **{f"quorum/{name}.py": f"{PACKAGE}/{name}.py" for name in PURE},
 }
 """Where each file or folder goes."""
 PURE_NAMES = (
     (r"\bquorate\.client\b", PACKAGE),
     # Not the names of services and messages, which are on the wire: they begin with a capital.
     (r"\bquorum\.v1(?= import |\.[a-z])", f"{PACKAGE}.v1"),
-    (r"\bquorum\.supervisor\b", f"{PACKAGE}.supervisor"),
+    (rf"\bquorum\.({'|'.join(PURE)})\b", rf"{PACKAGE}.\1"),
 )
 FOREIGN_IMPORT = re.compile(
     r"^\s*(?:from|import) (quorate|quorum|statemachine|snapshot|metrics)[. ]", re.MULTILINE

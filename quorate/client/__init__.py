@@ -23,14 +23,16 @@ if TYPE_CHECKING:
         OutcomeUnknownError,
         ProtocolError,
         RefusedError,
+        TruncationOffset,
         UnavailableError,
         WatchLaggedError,
     )
-    from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
+    from quorate.client.log_consumer import LogConsumer, LogState, ResetPolicy
     from quorate.client.pending import Applied
     from quorate.client.queries import LINEARIZABLE, LOCAL, at_least
     from quorate.client.watch import Watch, WatchEvent
     from quorate.client.writes import BROKER, TOPIC
+    from quorum.log_position import LogPosition
 
 __all__ = [
     "BROKER",
@@ -44,12 +46,14 @@ __all__ = [
     "LogConsumer",
     "LogPosition",
     "LogRecord",
+    "LogState",
     "LogTruncationError",
     "OffsetOutOfRangeError",
     "OutcomeUnknownError",
     "ProtocolError",
     "RefusedError",
     "ResetPolicy",
+    "TruncationOffset",
     "UnavailableError",
     "Watch",
     "WatchEvent",
@@ -66,8 +70,8 @@ _PLACES: Final = {
     "LINEARIZABLE": "queries",
     "LOCAL": "queries",
     "LogConsumer": "log_consumer",
-    "LogPosition": "log_consumer",
     "LogRecord": "batches",
+    "LogState": "log_consumer",
     "LogTruncationError": "errors",
     "OffsetOutOfRangeError": "errors",
     "OutcomeUnknownError": "errors",
@@ -75,6 +79,7 @@ _PLACES: Final = {
     "RefusedError": "errors",
     "ResetPolicy": "log_consumer",
     "TOPIC": "writes",
+    "TruncationOffset": "errors",
     "UnavailableError": "errors",
     "Watch": "watch",
     "WatchEvent": "watch",
@@ -82,12 +87,15 @@ _PLACES: Final = {
     "at_least": "queries",
 }
 """The module of each name."""
+_ELSEWHERE: Final = {"LogPosition": "quorum.log_position"}
+"""The same, for what audits use as well."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _PLACES and name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    place = _ELSEWHERE.get(name) or f"{__name__}.{_PLACES[name]}"
+    found = getattr(import_module(place), name)
     globals()[name] = found
     return found
 

@@ -35,6 +35,8 @@ class LogRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
+    is_state: bool = False
+    """It is part of a state (``LogConsumer.state``), which replaces everything read before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class LogBatch:
     codec: int
     record_count: int
     payload: bytes
+    data: bytes
+    """The whole batch, which the log digest covers."""
 
     def records(self) -> list[LogRecord]:
         """The records inside; none for a control batch.
@@ -157,6 +161,7 @@ def read_batches(data: bytes, *, verify_checksums: bool = True) -> list[LogBatch
                 codec=attributes & _CODEC_MASK,
                 record_count=fields[12],
                 payload=data[position + _HEADER.size : end],
+                data=data[position:end],
             )
         )
         position = end

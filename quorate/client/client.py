@@ -11,21 +11,23 @@ threads: make one client per event loop.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 
 import grpc
 
 from quorate.client.caller import Caller
 from quorate.client.channels import Nodes
+from quorate.client.errors import ProtocolError
 from quorate.client.limits import TEXT_BYTES_MAX
-from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
+from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.client.operations import Operations
 from quorate.client.search import FoundStream, LeaderSearch
 from quorate.client.watch import Watch
 from quorate.client.writer import PRODUCER_SESSIONS_MAX, Writer
 from quorate.client.writes import Writes
-from quorum.v1.metadata_pb2 import WriterIdentity
+from quorum.log_position import LogPosition
+from quorum.v1.metadata_pb2 import StateChunk, WriterIdentity
 
 TIMEOUT_SECONDS = 30.0
 """Default time for a write or a query, fail-over included."""
@@ -62,6 +64,7 @@ class Client(Writes, Operations):
             raise ValueError(f"client_id and reason are limited to {TEXT_BYTES_MAX} characters")
         rng = self._rng = random.Random()
         self._client_id = client_id
+        self._state_seconds_max = timeout_seconds
         self._identity = WriterIdentity(client_id=client_id, reason=reason)
         self._nodes = Nodes(addresses, credentials, cluster_id=cluster_id)
         caller = self._caller = Caller(self._nodes, rng=rng)
@@ -87,16 +90,21 @@ class Client(Writes, Operations):
         *,
         from_offset: int | None = None,
         from_epoch: int = -1,
+        position: LogPosition | None = None,
         may_restart: bool = True,
         outage_seconds_max: float = float("inf"),
     ) -> Watch:
-        """The state and then its changes, or the changes from an offset on."""
+        """The state and then its changes, or the changes from an offset on.
+
+        ``position`` is a stored one, ``Watch.position`` or a consumer's; it includes the offset.
+        """
+        if position is None and from_offset is not None:
+            position = LogPosition(from_offset, from_epoch)
         return Watch(
             self._nodes,
             self._caller,
             client_id=self._client_id,
-            from_offset=from_offset,
-            from_epoch=from_epoch,
+            position=position,
             may_restart=may_restart,
             outage_seconds_max=outage_seconds_max,
         )
@@ -117,6 +125,32 @@ class Client(Writes, Operations):
             verify_checksums=verify_checksums,
             max_bytes=max_bytes,
         )
+
+    async def read_state(self, *, at_least_offset: int = 0) -> AsyncGenerator[StateChunk]:
+        """Yield the whole state of some node at or above an offset, part by part.
+
+        Chunk 0 means: forget what came before, the state begins (again).
+
+        Raises:
+            UnavailableError: No node had it in time.
+        """
+        watch = Watch(
+            self._nodes,
+            self._caller,
+            client_id=self._client_id,
+            outage_seconds_max=self._state_seconds_max,
+            state_at_least=at_least_offset,
+        )
+        events = aiter(watch)
+        try:
+            async for event in events:
+                if not isinstance(event, StateChunk):
+                    raise ProtocolError("changes before the end of the state")
+                yield event
+                if event.is_last:
+                    return
+        finally:
+            await events.aclose()
 
     async def find_stream(self) -> FoundStream:
         """A write stream of the leader's, for a caller that makes its commands idempotent itself.

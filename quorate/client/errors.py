@@ -7,6 +7,8 @@ reported as a failure.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import grpc
 from google.protobuf.message import DecodeError, Message
 from google.rpc.error_details_pb2 import ErrorInfo
@@ -16,6 +18,8 @@ from quorum.v1 import common_pb2
 from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint, OffsetBounds
 
 ERROR_DOMAIN = "quorate"
+METADATA_LOG = ("__cluster_metadata", 0)
+"""Topic and partition of the log."""
 DETAILS_KEY = "grpc-status-details-bin"
 _PREFIX = "ERROR_CODE_"
 _HOPELESS = {
@@ -64,13 +68,24 @@ class OffsetOutOfRangeError(RefusedError):
         self.bounds = bounds
 
 
+class TruncationOffset(NamedTuple):
+    """The first record of one partition that was read and is no longer in the log."""
+
+    offset: int
+    epoch: int
+    """Leader epoch under which that record was read; -1 if not known."""
+    is_exact: bool
+    """If false, the first such record is at ``offset`` or before it."""
+
+
 class LogTruncationError(OffsetOutOfRangeError):
     """Records that were read are no longer part of the log (320.4).
 
     ``divergent_offset`` is the first offset whose record differs, ``divergent_epoch`` the epoch
     of the record before it, -1 where that is not known. ``is_exact`` is false where the reader
-    does not know the epochs it has read, or the log no longer has them: then the first difference
-    may lie lower.
+    does not know the epochs it has read, the log no longer has them, or digests contradict them:
+    then the first difference is there or before. ``lost_epoch`` is the epoch under which the first
+    differing record was read, -1 where that is not known.
     """
 
     def __init__(
@@ -80,12 +95,22 @@ class LogTruncationError(OffsetOutOfRangeError):
         divergent_offset: int,
         divergent_epoch: int,
         is_exact: bool = False,
+        lost_epoch: int = -1,
         bounds: OffsetBounds | None = None,
     ) -> None:
         super().__init__(message, bounds=bounds)
         self.is_exact = is_exact
         self.divergent_offset = divergent_offset
         self.divergent_epoch = divergent_epoch
+        self.lost_epoch = lost_epoch
+
+    def truncation_offsets(self) -> dict[tuple[str, int], TruncationOffset]:
+        """Return the first record that was lost, by topic and partition, as Kafka's exception does.
+
+        The metadata log is one partition, so there is one entry.
+        """
+        found = TruncationOffset(self.divergent_offset, self.lost_epoch, self.is_exact)
+        return {METADATA_LOG: found}
 
 
 class WatchLaggedError(RefusedError):

@@ -1,9 +1,10 @@
 """Reads the metadata log from any position, and detects truncation of what was read.
 
-A position is an offset and the epoch of the record before it. With the epoch the consumer can
-tell whether what it has read is still part of the log: after a change of leader it asks where
+A position (``LogPosition``) includes the epoch of the record before it. With the epoch the consumer
+can tell whether what it has read is still part of the log: after a change of leader it asks where
 that epoch ends before it reads on, and every fetch is checked again by the server. With the epochs
-before that one it finds the very offset from which the log differs.
+before that one it finds the very offset from which the log differs, and the log digest confirms it.
+Where the log was trimmed beyond the position, the consumer hands out the state instead of a gap.
 
 See: KIP-320, requirements 320.1-320.6 and 320.9.
 """
@@ -11,8 +12,9 @@ See: KIP-320, requirements 320.1-320.6 and 320.9.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator
 from enum import Enum
+from typing import NamedTuple, Protocol
 
 from quorate.client.batches import LogRecord, read_batches
 from quorate.client.errors import (
@@ -20,10 +22,18 @@ from quorate.client.errors import (
     OffsetOutOfRangeError,
     RefusedError,
 )
-from quorate.client.lineage import Lineage
-from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Queries
+from quorate.client.lineage import confirm, find_divergence
+from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.log_position import Divergence, EpochEntry, Lineage, LogPosition
 from quorum.v1 import common_pb2
-from quorum.v1.metadata_pb2 import FetchLogRequest
+from quorum.v1.metadata_pb2 import (
+    FetchLogRequest,
+    FetchLogResponse,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochResponse,
+    StateChunk,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,24 +42,39 @@ class ResetPolicy(Enum):
     """What to do without a position, or with one that the log no longer has."""
 
     EARLIEST = "earliest"
+    """Go on from the divergence. Below the log start, read the state and go on behind it."""
     LATEST = "latest"
+    """Go on from the divergence. Below the log start, or without a position, go to the end."""
     NONE = "none"
-    """Raise, and let the caller decide."""
+    """Raise at every poll, until the caller seeks."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogPosition:
-    """The next offset to read and the epoch of the record before it, -1 when not known.
-
-    This is what to store for resuming later; with the epoch, truncation is found even then.
-    """
+class LogState(NamedTuple):
+    """A state that replaces everything read before: all records below ``offset``, compacted."""
 
     offset: int
-    epoch: int = -1
-    epochs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
-    """Pairs of epoch and start offset of what was read, ascending. Optional: without them the
-    offset that a truncation is reported with is only an upper bound where whole epochs are gone.
-    """
+    epoch: int
+    chunk: int
+    """Number of the part that the last poll returned, from 0. At 0, forget what was read before."""
+    is_last: bool
+
+
+class LogCalls(Protocol):
+    """The calls of a consumer; ``Client`` makes them."""
+
+    async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
+        """Return committed batches."""
+
+    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
+        """Return an end of the log."""
+
+    async def offset_for_leader_epoch(
+        self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
+    ) -> OffsetForLeaderEpochResponse:
+        """Return where an epoch ends, and the log digest at an offset."""
+
+    def read_state(self, *, at_least_offset: int) -> AsyncGenerator[StateChunk]:
+        """Yield one whole state at or above an offset; chunk 0 may come again."""
 
 
 class LogConsumer:
@@ -57,43 +82,67 @@ class LogConsumer:
 
     def __init__(
         self,
-        queries: Queries,
+        calls: LogCalls,
         *,
         reset: ResetPolicy = ResetPolicy.EARLIEST,
         position: LogPosition | None = None,
         verify_checksums: bool = True,
         max_bytes: int = 0,
     ) -> None:
-        self._queries = queries
+        self._calls = calls
         self._reset = reset
-        self._position = position
-        self._lineage = _lineage_of(position)
         self._verify_checksums = verify_checksums
         self._max_bytes = max_bytes
         self._leader_epoch = -1
         # Until a leader is known, the fetch itself is the check.
         self._must_validate = False
+        self._chunks: AsyncGenerator[StateChunk] | None = None
+        self._incarnation = b""
+        self._newer_incarnation = b""
+        """An incarnation that an answer named, until the position is verified in it."""
         self.high_watermark = -1
         """Everything below is committed, as of the last answer."""
+        self.state: LogState | None = None
+        """What the records of the last poll are part of, if they are no records of the log."""
+        self._position: LogPosition | None = None
+        self._lineage = Lineage()
+        if position is not None:
+            self._move_to(position)
 
     @property
     def position(self) -> LogPosition | None:
-        """Where the next read begins; None before the first reset."""
-        if self._position is None:
+        """Where the next read begins, to be stored; None before the first reset."""
+        at = self._position
+        if at is None:
             return None
-        return LogPosition(self._position.offset, self._position.epoch, self._lineage.epochs)
+        return LogPosition(
+            at.offset, at.epoch, self._lineage.epochs, at.log_digest, self._incarnation
+        )
 
     def seek(self, offset: int, epoch: int = -1) -> None:
         """Read from ``offset`` on. With the epoch of the record before it, that is verified."""
-        self._move_to(LogPosition(offset, epoch))
-        self._must_validate = epoch >= 0 and self._leader_epoch >= 0
+        self.seek_to(LogPosition(offset, epoch, log_incarnation=self._incarnation))
+
+    def seek_to(self, position: LogPosition) -> None:
+        """Read from a stored position on, after verifying it as far as it can be."""
+        self._chunks = None
+        self._newer_incarnation = b""
+        self._move_to(position)
+        self._must_validate = position.epoch >= 0 and self._leader_epoch >= 0
 
     def _move_to(self, position: LogPosition) -> None:
-        self._position = position
-        self._lineage = _lineage_of(position)
+        self._lineage = Lineage(position.epochs)
+        if position.epoch >= 0 and position.offset > 0:
+            self._lineage.add(position.epoch, position.offset - 1)
+        digest = EMPTY_LOG_DIGEST if position.offset == 0 else position.log_digest
+        self._incarnation = position.log_incarnation or self._incarnation
+        self._position = LogPosition(position.offset, position.epoch, log_digest=digest)
 
     async def poll(self, *, max_wait_ms: int = 500) -> list[LogRecord]:
-        """The next records, possibly none within ``max_wait_ms``; moves the position.
+        """Return the next records, possibly none within ``max_wait_ms``; moves the position.
+
+        If ``state`` is set afterwards, the records are a part of that state, and the position moves
+        behind it with its last part.
 
         Raises:
             LogTruncationError: Policy NONE, and records that were read are no longer in the log.
@@ -102,48 +151,65 @@ class LogConsumer:
             ProtocolError: The bytes received are not what a log contains.
             ClientError: No node answered, or the request was refused.
         """
+        self.state = None
+        if self._chunks is not None:
+            return await self._next_chunk(self._chunks)
         if self._position is None:
-            await self._reset_position(OffsetOutOfRangeError("there is no position to read from"))
+            cause = OffsetOutOfRangeError("there is no position to read from")
+            records = await self._reset_position(cause)
+            if records:
+                return records
         elif self._must_validate:
             await self._validate(self._position)
         position = self._position
-        if position is None:
+        if position is None or self._chunks is not None:
             return []
         try:
-            response = await self._queries.fetch_log(
-                FetchLogRequest(
-                    offset=position.offset,
-                    current_leader_epoch=self._leader_epoch,
-                    last_fetched_epoch=position.epoch,
-                    max_bytes=self._max_bytes,
-                    max_wait_ms=max_wait_ms,
-                )
-            )
+            response = await self._fetch(position, max_wait_ms)
             if response.HasField("diverging"):
                 self._meet_leader(response.leader_id, response.leader_epoch)
                 hint = response.diverging
-                await self._resolve(position, hint.epoch, hint.offset)
+                await self._resolve(position, (hint.epoch, hint.offset))
                 return []
         except OffsetOutOfRangeError as error:
             if isinstance(error, LogTruncationError):
                 raise
-            await self._reset_position(error)
-            return []
+            return await self._reset_position(error)
         except RefusedError as error:
             self._meet_newer_leader(error)
             return []
         self.high_watermark = response.high_watermark
-        records = self._advance(position, response.records)
+        records = self._advance(position, response.records, response.log_digest)
         self._meet_leader(response.leader_id, response.leader_epoch)
         return records
 
-    def _advance(self, position: LogPosition, data: bytes) -> list[LogRecord]:
-        """Take the records at and above the position; the batch may begin below it."""
+    async def _fetch(self, position: LogPosition, max_wait_ms: int) -> FetchLogResponse:
+        return await self._calls.fetch_log(
+            FetchLogRequest(
+                offset=position.offset,
+                current_leader_epoch=self._leader_epoch,
+                last_fetched_epoch=position.epoch,
+                max_bytes=self._max_bytes,
+                max_wait_ms=max_wait_ms,
+                with_log_digest=not position.log_digest,
+            )
+        )
+
+    def _advance(self, position: LogPosition, data: bytes, digest: bytes) -> list[LogRecord]:
+        """Take the records at and above the position; the batch may begin below it.
+
+        ``digest`` is that of the log in front of the first batch, if the position has none.
+        """
         records: list[LogRecord] = []
+        digest = position.log_digest or digest
         for batch in read_batches(data, verify_checksums=self._verify_checksums):
             records += [record for record in batch.records() if record.offset >= position.offset]
-            self._lineage.add(batch.leader_epoch, max(batch.base_offset, position.offset))
-            self._position = LogPosition(batch.end_offset, batch.leader_epoch)
+            start = max(batch.base_offset, position.offset)
+            self._lineage.add(
+                batch.leader_epoch, start, digest if start == batch.base_offset else b""
+            )
+            digest = fold(digest, batch.data) if digest else b""
+            self._position = LogPosition(batch.end_offset, batch.leader_epoch, log_digest=digest)
         return records
 
     def _meet_leader(self, leader_id: int, leader_epoch: int) -> None:
@@ -166,6 +232,20 @@ class LogConsumer:
         if error.leader is not None:
             self._meet_leader(error.leader.leader_id, error.leader.leader_epoch)
 
+    def _meet_incarnation(self, answer: object) -> None:
+        """Note the incarnation of the log that an answer names; a new one is verified by digest."""
+        # Nodes of releases without incarnations name none.
+        found: bytes = getattr(answer, "log_incarnation", b"")
+        if not found or found == self._incarnation:
+            return
+        if self._incarnation:
+            self._newer_incarnation = found
+            self._must_validate = True
+        else:
+            self._incarnation = found
+
+    # ------------------------------------------------------------------ truncation
+
     async def _validate(self, position: LogPosition) -> None:
         """Ask where the epoch of our last record ends (320.3)."""
         try:
@@ -173,28 +253,49 @@ class LogConsumer:
             # A log that begins above the position has nothing to compare; the fetch says so.
             is_comparable = epoch >= 0 or end_offset <= position.offset
             if is_comparable and (epoch < position.epoch or end_offset < position.offset):
-                await self._resolve(position, epoch, end_offset)
+                await self._resolve(position, (epoch, end_offset))
+            elif is_comparable and self._newer_incarnation:
+                # The epochs of two incarnations may be the same by chance; digests are not.
+                await self._compare(position)
         except OffsetOutOfRangeError:
             raise
         except RefusedError as error:
             self._meet_newer_leader(error)
             return
+        self._incarnation = self._newer_incarnation or self._incarnation
+        self._newer_incarnation = b""
         self._must_validate = False
 
     async def _epoch_end(self, epoch: int) -> tuple[int, int]:
-        answer = await self._queries.offset_for_leader_epoch(epoch, leader_epoch=self._leader_epoch)
+        answer = await self._calls.offset_for_leader_epoch(epoch, leader_epoch=self._leader_epoch)
+        self._meet_incarnation(answer)
         if answer.end_offset >= 0:
             return answer.leader_epoch, answer.end_offset
-        start = await self._queries.list_offsets(
-            EARLIEST_TIMESTAMP, leader_epoch=self._leader_epoch
-        )
+        start = await self._calls.list_offsets(EARLIEST_TIMESTAMP, leader_epoch=self._leader_epoch)
         return -1, start.offset
 
-    async def _resolve(self, position: LogPosition, epoch: int, end_offset: int) -> None:
-        """Find where our history differs from the log, and go there or raise (320.4)."""
-        found = await self._lineage.find_divergence(
-            position.offset, epoch, end_offset, self._epoch_end
+    async def _has_digest(self, offset: int, digest: bytes) -> bool | None:
+        answer = await self._calls.offset_for_leader_epoch(
+            0, leader_epoch=self._leader_epoch, digest_offset=offset
         )
+        return answer.log_digest == digest if answer.log_digest else None
+
+    async def _compare(self, position: LogPosition) -> None:
+        """Compare the position with a log of another incarnation, by digest."""
+        if not position.log_digest:
+            return
+        if await self._has_digest(position.offset, position.log_digest) is False:
+            bound = Divergence(position.offset, -1, is_exact=False)
+            await self._settle(position, await confirm(self._lineage, bound, self._has_digest))
+
+    async def _resolve(self, position: LogPosition, answer: tuple[int, int]) -> None:
+        """Find where our history differs from the log, and go there or raise (320.4)."""
+        found = await find_divergence(
+            self._lineage, position.offset, answer, self._epoch_end, self._has_digest
+        )
+        await self._settle(position, found)
+
+    async def _settle(self, position: LogPosition, found: Divergence) -> None:
         text = (
             f"history changed: read up to offset {position.offset} (epoch {position.epoch}), "
             f"the log differs {found}"
@@ -205,39 +306,71 @@ class LogConsumer:
                 divergent_offset=found.offset,
                 divergent_epoch=found.epoch,
                 is_exact=found.is_exact,
+                lost_epoch=self._lineage.epoch_at(found.offset),
             )
         _LOG.warning("%s; moved there", text)
-        self._position = LogPosition(found.offset, found.epoch)
+        digest = next(
+            (e.log_digest for e in self._lineage.epochs if e.start_offset == found.offset), b""
+        )
         self._lineage.truncate_to(found.offset)
+        self._position = LogPosition(found.offset, found.epoch, log_digest=digest)
         self._must_validate = False
+        if self._reset is ResetPolicy.EARLIEST and not found.is_exact:
+            start = await self._calls.list_offsets(
+                EARLIEST_TIMESTAMP, leader_epoch=self._leader_epoch
+            )
+            if 0 < found.offset <= start.offset:
+                # What was written in place of the lost records was trimmed: only a state has it.
+                self._begin_state(start.offset)
 
-    async def _reset_position(self, cause: OffsetOutOfRangeError) -> None:
+    # ------------------------------------------------------------------ resets
+
+    async def _reset_position(self, cause: OffsetOutOfRangeError) -> list[LogRecord]:
         """Go to one end of the log, as the leader of the newest known epoch reports it."""
-        policy = self._reset
+        policy, position = self._reset, self._position
         if policy is ResetPolicy.NONE:
             raise cause
         time = EARLIEST_TIMESTAMP if policy is ResetPolicy.EARLIEST else LATEST_TIMESTAMP
-        read_under = -1 if self._position is None else self._position.epoch
+        read_under = -1 if position is None else position.epoch
         try:
-            found = await self._queries.list_offsets(
+            found = await self._calls.list_offsets(
                 time, leader_epoch=max(self._leader_epoch, read_under)
             )
         except RefusedError as error:
             self._meet_newer_leader(error)
-            return
-        if self._position is not None:
+            return []
+        self._must_validate = False
+        if policy is ResetPolicy.EARLIEST and found.offset > 0:
+            _LOG.warning("%s; reading the state at offset %d or above", cause, found.offset)
+            chunks = self._begin_state(found.offset)
+            return await self._next_chunk(chunks)
+        if position is not None:
             _LOG.warning("%s; moved to %s %d", cause, policy.value, found.offset)
         # The earliest record's own epoch says nothing about the one before it.
         epoch = found.leader_epoch if policy is ResetPolicy.LATEST else -1
         self._move_to(LogPosition(found.offset, epoch))
-        self._must_validate = False
+        return []
 
+    def _begin_state(self, offset: int) -> AsyncGenerator[StateChunk]:
+        """Read a state at or above ``offset``, and never one below what was read."""
+        read = 0 if self._position is None else self._position.offset
+        self._chunks = self._calls.read_state(at_least_offset=max(offset, read))
+        return self._chunks
 
-def _lineage_of(position: LogPosition | None) -> Lineage:
-    """Return the epochs below a position, as the position stores them."""
-    if position is None:
-        return Lineage()
-    lineage = Lineage(position.epochs)
-    if position.epoch >= 0 and position.offset > 0:
-        lineage.add(position.epoch, position.offset - 1)
-    return lineage
+    async def _next_chunk(self, chunks: AsyncGenerator[StateChunk]) -> list[LogRecord]:
+        """Return the next part of a state; behind the last one the log goes on."""
+        try:
+            chunk = await anext(chunks)
+        except BaseException:
+            # The next poll resets again, and reads another state from its beginning.
+            self._chunks = None
+            raise
+        self.state = LogState(chunk.offset, chunk.epoch, chunk.chunk, chunk.is_last)
+        if chunk.is_last:
+            self._chunks = None
+            entry = EpochEntry(chunk.epoch, max(chunk.offset - 1, 0))
+            self._move_to(LogPosition(chunk.offset, chunk.epoch, (entry,), chunk.log_digest))
+        return [
+            LogRecord(chunk.offset - 1, chunk.epoch, -1, None, value, (), is_state=True)
+            for value in chunk.records
+        ]

@@ -191,11 +191,14 @@ class Queries:
         return response
 
     async def offset_for_leader_epoch(
-        self, epoch: int, *, leader_epoch: int = -1
+        self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
     ) -> metadata_pb2.OffsetForLeaderEpochResponse:
-        """The largest epoch at or below ``epoch`` and where it ends; -1/-1 when there is none."""
+        """The largest epoch at or below ``epoch`` and where it ends; -1/-1 when there is none.
+
+        With ``digest_offset`` the answer also has the log digest there, if the leader knows it.
+        """
         request = metadata_pb2.OffsetForLeaderEpochRequest(
-            leader_epoch=epoch, current_leader_epoch=leader_epoch
+            leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
         )
         response: metadata_pb2.OffsetForLeaderEpochResponse = await self._ask(
             "metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE

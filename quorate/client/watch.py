@@ -10,7 +10,7 @@ See: docs/reference/client-protocol.md, requirement 320.9.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, TypeAlias
 
 import grpc
@@ -26,7 +26,8 @@ from quorate.client.errors import (
     WatchLaggedError,
     from_rpc,
 )
-from quorate.client.lineage import Lineage
+from quorate.client.lineage import find_divergence
+from quorum.log_position import EpochEntry, Lineage, LogPosition
 from quorum.v1.metadata_pb2 import (
     ChangeBatch,
     OffsetForLeaderEpochRequest,
@@ -57,11 +58,12 @@ class Watch:
         caller: Caller,
         *,
         client_id: str,
-        from_offset: int | None = None,
-        from_epoch: int = -1,
+        position: LogPosition | None = None,
         may_restart: bool = True,
         outage_seconds_max: float = float("inf"),
+        state_at_least: int = -1,
     ) -> None:
+        """Resume at ``position``, or begin with a state at or above ``state_at_least``."""
         self._nodes = nodes
         self._caller = caller
         self._client_id = client_id
@@ -69,13 +71,25 @@ class Watch:
         self._outage_seconds_max = outage_seconds_max
         self._chunks = 0
         self._is_first_batch = True
-        self._least = -1
+        self._least = state_at_least
         """Where a state must be at least: a watch that begins again never goes back."""
-        self.offset = -1 if from_offset is None else from_offset
-        self.epoch = from_epoch
-        self._lineage = Lineage([(from_epoch, self.offset - 1)] if from_epoch >= 0 else ())
+        at = LogPosition(-1) if position is None else position
+        self.offset, self.epoch = at.offset, at.epoch
+        self._digest, self._incarnation = at.log_digest, at.log_incarnation
+        self._lineage = Lineage(at.epochs)
+        if at.epoch >= 0:
+            self._lineage.add(at.epoch, at.offset - 1)
 
-    async def __aiter__(self) -> AsyncIterator[WatchEvent]:
+    @property
+    def position(self) -> LogPosition | None:
+        """What to store for resuming later; None until the whole state was handed out."""
+        if self.offset < 0:
+            return None
+        return LogPosition(
+            self.offset, self.epoch, self._lineage.epochs, self._digest, self._incarnation
+        )
+
+    async def __aiter__(self) -> AsyncGenerator[WatchEvent]:
         """The events, for ever.
 
         Raises:
@@ -145,7 +159,9 @@ class Watch:
         if kind == "state":
             return [self._take_chunk(response.state)]
         if kind == "changes":
-            return [self._take_batch(batch) for batch in response.changes.batches]
+            events: list[WatchEvent] = [self._take_batch(b) for b in response.changes.batches]
+            self._digest = response.changes.log_digest
+            return events
         if kind == "progress" and response.progress.offset != self.offset:
             raise ProtocolError(
                 f"progress to {response.progress.offset}, with changes up to {self.offset}"
@@ -161,7 +177,8 @@ class Watch:
         self._chunks += 1
         if chunk.is_last:
             self.offset, self.epoch = chunk.offset, chunk.epoch
-            self._lineage = Lineage([(chunk.epoch, chunk.offset - 1)])
+            self._lineage = Lineage([EpochEntry(chunk.epoch, chunk.offset - 1)])
+            self._digest = chunk.log_digest
             self._is_first_batch = False
         return chunk
 
@@ -174,33 +191,42 @@ class Watch:
             raise ProtocolError(f"changes from {batch.base_offset} follow offset {self.offset}")
         self._is_first_batch = False
         self.offset, self.epoch = batch.end_offset, batch.epoch
-        self._lineage.add(batch.epoch, batch.base_offset)
+        self._lineage.add(batch.epoch, batch.base_offset, self._digest)
+        self._digest = b""
         return batch
 
     async def _located(self, failure: LogTruncationError) -> LogTruncationError:
         """The same, with the first offset that differs as exactly as we know our own epochs."""
 
-        async def ask(epoch: int) -> tuple[int, int]:
+        async def ask(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
             answer: OffsetForLeaderEpochResponse = await self._caller.call(
                 "metadata",
                 "OffsetForLeaderEpoch",
-                OffsetForLeaderEpochRequest(leader_epoch=epoch),
+                request,
                 timeout_seconds=SILENCE_SECONDS_MAX,
                 to_leader=True,
             )
+            return answer
+
+        async def epoch_end(epoch: int) -> tuple[int, int]:
+            answer = await ask(OffsetForLeaderEpochRequest(leader_epoch=epoch))
             if answer.end_offset >= 0:
                 return answer.leader_epoch, answer.end_offset
             return -1, failure.bounds.earliest_offset if failure.bounds is not None else 0
 
-        found = await self._lineage.find_divergence(
-            self.offset, failure.divergent_epoch, failure.divergent_offset, ask
-        )
+        async def has_digest(offset: int, digest: bytes) -> bool | None:
+            answer = await ask(OffsetForLeaderEpochRequest(leader_epoch=0, digest_offset=offset))
+            return answer.log_digest == digest if answer.log_digest else None
+
+        answer = failure.divergent_epoch, failure.divergent_offset
+        found = await find_divergence(self._lineage, self.offset, answer, epoch_end, has_digest)
         return LogTruncationError(
             f"history changed: watched up to offset {self.offset} (epoch {self.epoch}), the log "
             f"differs {found}",
             divergent_offset=found.offset,
             divergent_epoch=found.epoch,
             is_exact=found.is_exact,
+            lost_epoch=self._lineage.epoch_at(found.offset),
             bounds=failure.bounds,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.replica.replica import Replica
+from quorum.errors import QuorumUsageError, StorageError
 from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
 from statemachine.image import MetadataImage
 
@@ -75,3 +76,18 @@ class LogFacts:
             return data
         log, end_offset = self._replica.stores.log, min(end_offset, tail.start_offset)
         return lambda: log.read(offset, max_bytes, end_offset=end_offset)
+
+    def digest_reading(self, offset: int) -> Callable[[], bytes]:
+        """Return a call that reads the log digest below ``offset``; it returns none if unknown.
+
+        The call blocks and may be made on any thread. What cannot be read is not known.
+        """
+        log = self._replica.stores.log
+
+        def read() -> bytes:
+            try:
+                return log.digest_at(offset)
+            except (StorageError, QuorumUsageError):
+                return b""
+
+        return read

@@ -155,6 +155,10 @@ class ReplicaNode(LogFacts):
         found = self.reading(offset, max_bytes, end_offset)
         return found if isinstance(found, bytes) else await asyncio.to_thread(found)
 
+    async def log_digest(self, offset: int) -> bytes:
+        """Digest of everything below ``offset``, read on another thread; empty if unknown."""
+        return await asyncio.to_thread(self.digest_reading(offset))
+
     def describe_quorum(self) -> QuorumStatus:
         """The voters, the observers and their progress."""
         node = self._node

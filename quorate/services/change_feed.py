@@ -19,6 +19,7 @@ from contextlib import suppress
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
 from quorate.services.ports import Cancel, ServedNode
 from quorate.services.watch_cursor import WatchCursor
+from quorum.batch import scan_batches
 
 CACHED_MESSAGES_MAX = 32
 """Messages kept for other watchers that come by the same offset."""
@@ -93,7 +94,9 @@ class ChangeFeed:
 
     async def _convert(self, offset: int) -> ChangeMessage:
         data = await self._node.read_log(offset, CHANGE_BYTES_MAX, self._end_offset)
-        return message_of(data)
+        headers = scan_batches(data)
+        digest = await self._node.log_digest(headers[-1].end_offset) if headers else b""
+        return message_of(data, digest)
 
     def _on_published(self) -> None:
         if self._step is None:

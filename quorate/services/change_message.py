@@ -25,8 +25,10 @@ class ChangeMessage:
     epoch: int
 
 
-def message_of(data: bytes) -> ChangeMessage:
+def message_of(data: bytes, log_digest: bytes = b"") -> ChangeMessage:
     """Return a message with whole, contiguous batches, as the log contains them.
+
+    ``log_digest`` is that of the log behind them; empty if not known.
 
     Raises:
         CorruptBatchError: The bytes do not match their headers.
@@ -35,6 +37,7 @@ def message_of(data: bytes) -> ChangeMessage:
     headers = scan_batches(data)
     for header in headers:
         response.changes.batches.append(change_batch(data, header))
+    response.changes.log_digest = log_digest
     if not headers:
         return ChangeMessage(b"", -1, -1, -1)
     last = headers[-1]

@@ -37,7 +37,7 @@ class LogReads:
     """Serves consumers of the log. Used on the event loop only."""
 
     def __init__(self, node: ServedNode, held: Gate) -> None:
-        self._node = node
+        self.node = self._node = node
         self._range = LogRange(node)
         self._held = held
 
@@ -55,7 +55,7 @@ class LogReads:
         check_epoch(node, optional(request, "current_leader_epoch"))
         last_epoch = optional(request, "last_fetched_epoch")
         divergence = self._range.check_position(request.offset, last_epoch)
-        records = b""
+        records = digest = b""
         if divergence is None:
             end_offset = await self._wait_for_records(request, caller)
             if end_offset > request.offset:
@@ -66,6 +66,8 @@ class LogReads:
                     check_batch_fits(
                         only.base_offset, only.end_offset, len(records), framing_bytes=FRAMING_BYTES
                     )
+            if records and request.with_log_digest:
+                digest = await node.log_digest(read_header(records).base_offset)
         leader = node.leadership
         return metadata_pb2.FetchLogResponse(
             leader_id=leader.leader_id,
@@ -74,6 +76,7 @@ class LogReads:
             log_start_offset=node.log_start.offset,
             diverging=divergence,
             records=records,
+            log_digest=digest,
         )
 
     async def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
@@ -108,7 +111,7 @@ class LogReads:
             cancel()
         return node.high_watermark
 
-    def offset_for_leader_epoch(
+    async def offset_for_leader_epoch(
         self, request: metadata_pb2.OffsetForLeaderEpochRequest
     ) -> metadata_pb2.OffsetForLeaderEpochResponse:
         """Return where the largest epoch at or below the requested one ends (279.1). Leader only.
@@ -120,11 +123,13 @@ class LogReads:
         check_epoch(self._node, optional(request, "current_leader_epoch"))
         require_leader(self._node)
         found = self._range.epoch_end(request.leader_epoch)
-        if found is None:
-            return metadata_pb2.OffsetForLeaderEpochResponse(leader_epoch=-1, end_offset=-1)
-        return metadata_pb2.OffsetForLeaderEpochResponse(
-            leader_epoch=found.epoch, end_offset=found.offset
-        )
+        answer = metadata_pb2.OffsetForLeaderEpochResponse(leader_epoch=-1, end_offset=-1)
+        if found is not None:
+            answer.leader_epoch, answer.end_offset = found.epoch, found.offset
+        digest_offset = optional(request, "digest_offset")
+        if 0 <= digest_offset <= self._node.high_watermark:
+            answer.log_digest = await self._node.log_digest(digest_offset)
+        return answer
 
     async def list_offsets(
         self, request: metadata_pb2.ListOffsetsRequest

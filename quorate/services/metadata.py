@@ -162,7 +162,7 @@ class MetadataService:
     async def _offset_for_leader_epoch(
         self, request: metadata_pb2.OffsetForLeaderEpochRequest, _context: Context
     ) -> metadata_pb2.OffsetForLeaderEpochResponse:
-        return self._log.offset_for_leader_epoch(request)
+        return await self._log.offset_for_leader_epoch(request)
 
     async def _list_topics(
         self, request: metadata_pb2.ListTopicsRequest, context: Context

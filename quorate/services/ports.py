@@ -182,6 +182,12 @@ class ServedNode(WatchedNode, Protocol):
             StorageError: The log could not be read.
         """
 
+    async def log_digest(self, offset: int) -> bytes:
+        """Return the digest of the log below ``offset`` (ADR 5).
+
+        Empty if it is not known, or if ``offset`` is no boundary of batches in this log.
+        """
+
     def describe_quorum(self) -> QuorumStatus:
         """Return the voters, the observers and their progress."""
 

@@ -83,6 +83,8 @@ class Watches:
                 for chunk in cursor.begin():
                     with self._closing.waiting():
                         pass
+                    if chunk.state.is_last:
+                        chunk.state.log_digest = await self._node.log_digest(cursor.offset)
                     data = chunk.SerializeToString()
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)

@@ -139,34 +139,38 @@ class ReadPosition(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., age_ms: _Optional[int] = ..., node_id: _Optional[int] = ...) -> None: ...
 
 class FetchLogRequest(_message.Message):
-    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms")
+    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms", "with_log_digest")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCHED_EPOCH_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    WITH_LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     offset: int
     current_leader_epoch: int
     last_fetched_epoch: int
     max_bytes: int
     max_wait_ms: int
-    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ...) -> None: ...
+    with_log_digest: bool
+    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ...) -> None: ...
 
 class FetchLogResponse(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records")
+    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_digest")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
     LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     DIVERGING_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
     high_watermark: int
     log_start_offset: int
     diverging: _errors_pb2.DivergenceHint
     records: bytes
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ...) -> None: ...
+    log_digest: bytes
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class ListOffsetsRequest(_message.Message):
     __slots__ = ("timestamp", "current_leader_epoch")
@@ -187,20 +191,24 @@ class ListOffsetsResponse(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp: _Optional[int] = ...) -> None: ...
 
 class OffsetForLeaderEpochRequest(_message.Message):
-    __slots__ = ("leader_epoch", "current_leader_epoch")
+    __slots__ = ("leader_epoch", "current_leader_epoch", "digest_offset")
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     leader_epoch: int
     current_leader_epoch: int
-    def __init__(self, leader_epoch: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+    digest_offset: int
+    def __init__(self, leader_epoch: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., digest_offset: _Optional[int] = ...) -> None: ...
 
 class OffsetForLeaderEpochResponse(_message.Message):
-    __slots__ = ("leader_epoch", "end_offset")
+    __slots__ = ("leader_epoch", "end_offset", "log_digest")
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     leader_epoch: int
     end_offset: int
-    def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
+    log_digest: bytes
+    def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("from_offset", "from_epoch", "client_id")
@@ -223,24 +231,28 @@ class WatchResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[StateChunk, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., progress: _Optional[_Union[WatchProgress, _Mapping]] = ...) -> None: ...
 
 class StateChunk(_message.Message):
-    __slots__ = ("offset", "epoch", "chunk", "is_last", "records")
+    __slots__ = ("offset", "epoch", "chunk", "is_last", "records", "log_digest")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     IS_LAST_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     offset: int
     epoch: int
     chunk: int
     is_last: bool
     records: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    log_digest: bytes
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class Changes(_message.Message):
-    __slots__ = ("batches",)
+    __slots__ = ("batches", "log_digest")
     BATCHES_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     batches: _containers.RepeatedCompositeFieldContainer[ChangeBatch]
-    def __init__(self, batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ...) -> None: ...
+    log_digest: bytes
+    def __init__(self, batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class AuditHeader(_message.Message):
     __slots__ = ("name", "value")

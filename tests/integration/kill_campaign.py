@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from quorate.client.client import Client
 from quorate.client.errors import ClientError, OffsetOutOfRangeError
-from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
+from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.demo.local_cluster import ClusterError, LocalNode
+from quorum.log_position import LogPosition
 from quorum.v1 import commands_pb2 as wire
 from tests.integration.kill_schedule import Round, Victims
 from tests.integration.processes import POLL_SECONDS, Processes

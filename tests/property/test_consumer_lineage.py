@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.client.lineage import Divergence, Lineage
 from quorate.client.log_consumer import ResetPolicy
+from quorum.log_position import Divergence, Lineage
 from tests.support.consumer_world import REPLICAS, STEPS_MAX, follow
 
 replicas = st.integers(0, REPLICAS - 1)
@@ -56,9 +56,10 @@ def test_a_judgement_beyond_the_replicas_epoch_is_noticed(monkeypatch):
 def test_one_lookup_alone_is_not_enough(monkeypatch):
     """The model can fail: the consumer believes the first answer."""
 
-    async def believe(lineage, position, epoch, end_offset, ask):
+    def believe(lineage, position, epoch, end_offset):
+        yield from ()
         return Divergence(min(end_offset, position), epoch, is_exact=True)
 
-    monkeypatch.setattr(Lineage, "find_divergence", believe)
+    monkeypatch.setattr(Lineage, "walk", believe)
     with pytest.raises(AssertionError):
         follow(ResetPolicy.EARLIEST, PATHOLOGY)

@@ -11,20 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import pytest
 
 from quorate.client.batches import LogRecord
 from quorate.client.errors import LogTruncationError, RefusedError, UnavailableError
-from quorate.client.log_consumer import LogConsumer, LogPosition, ResetPolicy
+from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
 from quorate.services.ports import Leadership
 from quorum.batch import encode_batch
 from quorum.core.positions.epoch_history import EpochHistory
+from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.errors import ErrorCode
+from quorum.log_position import EpochEntry, LogPosition
 from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch
 from quorum.v1 import metadata_pb2
 from tests.support.served_node import FakeNode, SharedLog
@@ -67,13 +70,17 @@ class Replica(FakeNode):
     def leader_epoch_start(self) -> int:
         return -1
 
-    async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        batches = [
+    def batches(self, end_offset: int) -> list[bytes]:
+        return [
             encode_batch([b"%d" % number], base_offset=at, epoch=epoch, timestamp=at)
             for at, (epoch, number) in enumerate(self.records[:end_offset])
-            if at >= offset
         ]
-        return b"".join(batches[:3])
+
+    async def read_log(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        return b"".join(self.batches(end_offset)[offset:][:3])
+
+    async def log_digest(self, offset: int) -> bytes:
+        return reduce(fold, self.batches(offset), EMPTY_LOG_DIGEST)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
         starts: dict[int, int] = {}
@@ -144,15 +151,11 @@ class World:
         )
         return await self._answer(lambda reads: reads.list_offsets(request))
 
-    async def offset_for_leader_epoch(self, epoch, *, leader_epoch=-1):
+    async def offset_for_leader_epoch(self, epoch, *, leader_epoch=-1, digest_offset=None):
         request = metadata_pb2.OffsetForLeaderEpochRequest(
-            leader_epoch=epoch, current_leader_epoch=leader_epoch
+            leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
         )
-
-        async def ask(reads):
-            return reads.offset_for_leader_epoch(request)
-
-        return await self._answer(ask)
+        return await self._answer(lambda reads: reads.offset_for_leader_epoch(request))
 
     async def _answer(self, ask):
         try:
@@ -197,9 +200,9 @@ class World:
         except LogTruncationError as error:
             return [], error
 
-    def _epochs(self, end: int) -> tuple[tuple[int, int], ...]:
+    def _epochs(self, end: int) -> tuple[EpochEntry, ...]:
         position = self.consumer.position
-        return tuple(e for e in (position.epochs if position else ()) if e[1] < end)
+        return tuple(e for e in (position.epochs if position else ()) if e.start_offset < end)
 
     def _lose(self, true: int) -> None:
         assert true < len(self.have), "a false alarm"

@@ -272,6 +272,9 @@ class FakeNode:
             out += batch
         return out
 
+    async def log_digest(self, offset: int) -> bytes:
+        return self.log.digest_at(offset)
+
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch | None:
         found = None
         for header in scan_batches(b"".join(self.log.batches)):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from quorate.controller.requests import Answer
 from quorum.batch import encode_batch, read_header
+from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import LOG_BEGINNING, OffsetAndEpoch
 from statemachine.commands import Command
 
@@ -40,6 +41,15 @@ class SharedLog:
         self.batches.append(batch)
         self.end += len(values)
         return self.end, batch
+
+    def digest_at(self, offset: int) -> bytes:
+        """The log digest below a boundary of batches; empty elsewhere, and in a trimmed log."""
+        digest, end = EMPTY_LOG_DIGEST, 0
+        for batch in self.batches:
+            if end == offset or read_header(batch).base_offset != end:
+                break
+            digest, end = fold(digest, batch), read_header(batch).end_offset
+        return digest if end == offset else b""
 
     def truncate(self, end: int) -> None:
         """Cut committed records, as only an unsafe recovery does."""

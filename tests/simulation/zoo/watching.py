@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 from typing import cast
 
-from quorate.client.errors import RefusedError
-from quorate.client.lineage import AskEpochEnd, Divergence, Lineage
-from quorate.client.log_consumer import LogConsumer, LogPosition
+from quorate.client.batches import LogRecord
+from quorate.client.errors import OffsetOutOfRangeError, RefusedError
+from quorate.client.log_consumer import LogConsumer, ResetPolicy
+from quorate.client.queries import EARLIEST_TIMESTAMP
 from quorate.controller.controller import Controller
 from quorate.controller.publishing import Published, Subscribers
 from quorate.services import log_range, log_reads
@@ -15,6 +17,7 @@ from quorate.services.log_range import LogRange
 from quorate.services.watch_cursor import WatchCursor
 from quorum.batch import scan_batches
 from quorum.core.contract.output import LeadershipChanged
+from quorum.log_position import Divergence, Lineage, LogPosition
 from quorum.v1.errors_pb2 import DivergenceHint
 from simulation.options import Options
 from tests.simulation.experiments.lost_histories import LOST_HISTORIES
@@ -124,12 +127,28 @@ def resets_not_fenced(patch: Patch) -> None:
 def first_lookup_believed(patch: Patch) -> None:
     """A consumer with a diverged history seeks to the offset of the first epoch lookup."""
 
-    async def believe(
-        lineage: Lineage, position: int, epoch: int, end_offset: int, ask: AskEpochEnd
-    ) -> Divergence:
+    def believe(
+        lineage: Lineage, position: int, epoch: int, end_offset: int
+    ) -> Generator[int, tuple[int, int], Divergence]:
+        yield from ()
         return Divergence(min(end_offset, position), epoch, is_exact=True)
 
-    patch.setattr(Lineage, "find_divergence", believe)
+    patch.setattr(Lineage, "walk", believe)
+
+
+def trimmed_records_skipped(patch: Patch) -> None:
+    """A consumer below the log start goes on at the log start, and gets no state for the gap."""
+
+    reset_position = LogConsumer._reset_position
+
+    async def reset(consumer: LogConsumer, cause: OffsetOutOfRangeError) -> list[LogRecord]:
+        if consumer._position is None or consumer._reset is not ResetPolicy.EARLIEST:
+            return await reset_position(consumer, cause)
+        found = await consumer._calls.list_offsets(EARLIEST_TIMESTAMP)
+        consumer._move_to(LogPosition(found.offset))
+        return []
+
+    patch.setattr(LogConsumer, "_reset_position", reset)
 
 
 def trimmed_history_called_cut(patch: Patch) -> None:
@@ -142,7 +161,7 @@ def trimmed_history_called_cut(patch: Patch) -> None:
             consumer._meet_newer_leader(error)
             return
         if epoch < position.epoch or end_offset < position.offset:
-            await consumer._resolve(position, epoch, end_offset)
+            await consumer._resolve(position, (epoch, end_offset))
         consumer._must_validate = False
 
     patch.setattr(LogConsumer, "_validate", validate)
@@ -194,6 +213,13 @@ BUGS = (
         ("divergence-located",),
         "KIP-279, for a consumer; found from outside: offset 4 instead of 2",
         experiment=LOST_HISTORIES,
+    ),
+    Bug(
+        "trimmed-records-skipped",
+        trimmed_records_skipped,
+        ("log-consumers",),
+        "320.5: a consumer below the log start gets the state, never a silent gap",
+        options=Options("network"),
     ),
     Bug(
         "trimmed-history-called-cut",

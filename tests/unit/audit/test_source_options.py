@@ -15,6 +15,7 @@ from audit.plan import CheckpointFile, ReadPlan
 from audit.source import ClusterMetadataSource
 from audit.source_stream import HistoryStream, check_position
 from quorum.errors import LogDamagedError
+from quorum.log_position import EpochEntry
 from quorum.types import EpochStart, OffsetAndEpoch
 from tests.support.audit_log import AuditLog
 from tests.support.damaged_logs import damage
@@ -170,7 +171,7 @@ def test_known_epochs_give_a_stream_the_exact_divergence_offset(offset: int) -> 
     """KIP-279, scenario 1: read e1[0,11) e2[11,...), the log now e1[0,21) e3[21,...)."""
     found = plan((1, 0), (3, 21), end=31)
     with pytest.raises(LogTruncatedError, match="offset is 11 ") as caught:
-        check_position(found, offset, 2, (EpochStart(1, 0), EpochStart(2, 11)))
+        check_position(found, offset, 2, (EpochEntry(1, 0), EpochEntry(2, 11)))
     assert (caught.value.offset, caught.value.is_exact) == (11, True)
     with pytest.raises(LogTruncatedError, match=f"is at most {min(offset - 1, 21)} ") as caught:
         check_position(found, offset, 2)
@@ -179,12 +180,12 @@ def test_known_epochs_give_a_stream_the_exact_divergence_offset(offset: int) -> 
 
 def test_a_streams_position_keeps_its_epochs_over_a_trimmed_log() -> None:
     """The log start is inside epoch 2; only the position knows where that epoch begins."""
-    known = (EpochStart(1, 0), EpochStart(2, 11))
+    known = (EpochEntry(1, 0), EpochEntry(2, 11))
     log = (EpochStart(2, 20), EpochStart(3, 30), EpochStart(4, 50))
-    assert epochs_below(known, log, 40) == (*known, EpochStart(3, 30))
+    assert epochs_below(known, log, 40) == (*known, EpochEntry(3, 30))
     many = [EpochStart(epoch, epoch * 2) for epoch in range(1, 300)]
     kept = epochs_below((), many, 600)
-    assert (len(kept), kept[-1]) == (EPOCHS_MAX, EpochStart(299, 598))
+    assert (len(kept), kept[-1]) == (EPOCHS_MAX, EpochEntry(299, 598))
 
 
 def test_a_position_below_the_log_start_is_not_skipped_over() -> None:

@@ -15,6 +15,7 @@ from quorate.client import (
     UnavailableError,
 )
 from quorate.client.watch import Watch
+from quorum.log_position import LogPosition
 from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk, WatchResponse
 from tests.support.served_node import cluster, serving, start, stop
 
@@ -113,14 +114,14 @@ def changes(*ranges) -> WatchResponse:
 
 @pytest.mark.parametrize("ranges", [[(6, 7)], [(5, 6), (7, 8)], [(5, 6), (5, 6)], [(3, 5)]])
 def test_a_gap_or_a_repetition_is_a_protocol_error(ranges):
-    watch = Watch(None, None, client_id="", from_offset=5)
+    watch = Watch(None, None, client_id="", position=LogPosition(5))
     with pytest.raises(ProtocolError, match="follow offset"):
         watch._events(changes(*ranges))
 
 
 def test_progress_ahead_of_the_changes_is_a_protocol_error():
     """Goal: a mark vouches for what came before it. Method: one at, then one beyond the data."""
-    watch = Watch(None, None, client_id="", from_offset=5)
+    watch = Watch(None, None, client_id="", position=LogPosition(5))
     response = WatchResponse()
     response.progress.offset = 5
     assert watch._events(response) == []
@@ -136,7 +137,7 @@ def test_a_watch_that_begins_again_never_goes_back():
         def move_on(self, failure: Exception, address: str) -> None:
             del failure, address
 
-    watch = Watch(None, Caller(), client_id="", from_offset=5)
+    watch = Watch(None, Caller(), client_id="", position=LogPosition(5))
     watch._evaluate(OffsetOutOfRangeError("trimmed"), "here")
     response = WatchResponse(state=StateChunk(offset=4, chunk=0, is_last=True))
     with pytest.raises(UnavailableError, match="a state at 4"):
@@ -147,6 +148,6 @@ def test_a_watch_that_begins_again_never_goes_back():
 
 
 def test_a_watch_may_be_resumed_inside_a_batch():
-    watch = Watch(None, None, client_id="", from_offset=5)
+    watch = Watch(None, None, client_id="", position=LogPosition(5))
     assert len(watch._events(changes((3, 7), (7, 8)))) == 2
     assert watch.offset == 8

@@ -9,6 +9,7 @@ import pytest
 from quorate.client import (
     Client,
     LogPosition,
+    LogState,
     LogTruncationError,
     OffsetOutOfRangeError,
     RefusedError,
@@ -16,7 +17,7 @@ from quorate.client import (
     UnavailableError,
 )
 from quorum.types import SnapshotId
-from statemachine.codec import encode_record
+from statemachine.codec import decode_record, encode_record
 from statemachine.records import ConfigRecord
 from tests.support.served_node import cluster, serving
 
@@ -223,7 +224,9 @@ def test_nothing_of_what_was_read_is_left_and_the_log_begins_above():
             got = []
             while not got:
                 got = await lenient.poll()
-            assert [r.offset for r in got] == [5]
+            # What replaced the lost records was trimmed: only the state has it.
+            assert lenient.state == LogState(6, 5, 0, is_last=True)
+            assert lenient.position == LogPosition(6, 5)
 
     asyncio.run(scenario())
 
@@ -246,10 +249,15 @@ def test_below_the_log_start_the_policy_decides():
             got = []
             while not got:
                 got = await lenient.poll()
-            assert [r.offset for r in got] == [2, 3]
+            assert lenient.state == LogState(4, 1, 0, is_last=True)
+            assert all(record.is_state for record in got)
+            assert [decode_record(r.value) for r in got] == [ConfigRecord(2, "t", "k", "c")]
+            nodes[0].commit(value("d"))
+            assert [r.offset for r in await lenient.poll()] == [4]
+            assert lenient.state is None
             latest = client.consumer(reset=ResetPolicy.LATEST)
             await latest.poll(max_wait_ms=0)
-            assert latest.position == LogPosition(4, 1)
+            assert latest.position == LogPosition(5, 1)
 
     asyncio.run(scenario())
 

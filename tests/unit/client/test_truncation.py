@@ -1,0 +1,145 @@
+"""Truncation of what a consumer has read: what it reports, and what its policy does about it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.client import Client, LogPosition, LogTruncationError, ResetPolicy
+from quorum.digest import EMPTY_LOG_DIGEST, fold
+from tests.support.served_node import cluster, serving
+from tests.unit.client.test_log_consumer import client_of, new_epoch, truncated, value
+
+
+async def read_all(client: Client, policy: ResetPolicy = ResetPolicy.NONE):
+    consumer = client.consumer(reset=policy, position=LogPosition(0))
+    while await consumer.poll(max_wait_ms=0):
+        pass
+    return consumer
+
+
+def test_the_error_names_the_first_lost_record_by_partition_and_only_a_seek_ends_it():
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = await read_all(client)
+            truncated(log, nodes)
+            assert await consumer.poll() == []  # fenced
+            for _ in range(2):
+                with pytest.raises(LogTruncationError) as caught:
+                    await consumer.poll()
+                lost = caught.value.truncation_offsets()
+                assert lost == {("__cluster_metadata", 0): (2, 1, True)}
+            consumer.seek(2, 1)
+            assert [r.offset for r in await consumer.poll()] == [2, 3, 4]
+
+    asyncio.run(scenario())
+
+
+def test_a_position_has_the_digest_of_what_was_read_wherever_reading_began():
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        new_epoch(log, nodes, "d", "e")
+        async with serving(*nodes), client_of(nodes) as client:
+            whole = (await read_all(client)).position
+            digest = EMPTY_LOG_DIGEST
+            for batch in log.batches:
+                digest = fold(digest, batch)
+            assert whole.log_digest == digest
+            assert whole.epochs[1] == (2, 4, log.digest_at(4))
+            later = client.consumer(position=LogPosition(2, 1))
+            await later.poll()
+            assert later.position.log_digest == digest
+            watch = client.watch(position=LogPosition(2, 1))
+            await anext(aiter(watch))
+            assert watch.position == whole
+            events = aiter(client.watch())
+            assert (await anext(events)).log_digest == digest
+            await events.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_digests_that_contradict_the_epochs_make_the_offset_a_bound():
+    """Other records under the same epochs, as two recoveries could write."""
+
+    async def scenario():
+        log, nodes = cluster(1)
+        nodes[0].commit(value("a"))
+        new_epoch(log, nodes, "b", "c")
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = await read_all(client)
+            log.truncate(1)
+            log.epoch = 1
+            nodes[0].commit(value("other"))
+            new_epoch(log, nodes, "b")
+            log.epoch = 3
+            log.epoch_start = log.end
+            nodes[0].commit(value("x"))
+            with pytest.raises(LogTruncationError, match="at the latest from offset 2") as caught:  # noqa: PT012 - after a poll
+                for _ in range(3):
+                    await consumer.poll()
+            assert caught.value.truncation_offsets() == {("__cluster_metadata", 0): (2, 2, False)}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_new_incarnation_is_compared_by_digest(is_kept):
+    """Goal: equal epochs prove nothing there. Method: answers name another incarnation."""
+
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "ab":
+            nodes[0].commit(value(text))
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = await read_all(client)
+            consumer._incarnation = b"1" * 16
+            if not is_kept:
+                log.truncate(2)
+                nodes[0].commit(value("other"))
+            consumer._meet_incarnation(type("Answer", (), {"log_incarnation": b"2" * 16}))
+            if is_kept:
+                assert await consumer.poll(max_wait_ms=0) == []
+                assert consumer.position.log_incarnation == b"2" * 16
+                return
+            for _ in range(2):
+                with pytest.raises(LogTruncationError) as caught:
+                    await consumer.poll()
+                assert (caught.value.divergent_offset, caught.value.is_exact) == (3, False)
+            assert consumer.position.log_incarnation == b"1" * 16
+
+    asyncio.run(scenario())
+
+
+def test_a_state_that_breaks_off_is_read_again_from_its_beginning(monkeypatch):
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        log.trim(2)
+        async with serving(*nodes), client_of(nodes) as client:
+            read_state = client.read_state
+
+            async def broken(*, at_least_offset):
+                async for chunk in read_state(at_least_offset=at_least_offset):
+                    chunk.is_last = False
+                    yield chunk
+                    raise ConnectionError("the node is gone")
+
+            consumer = client.consumer(position=LogPosition(0))
+            monkeypatch.setattr(client, "read_state", broken)
+            assert await consumer.poll()
+            with pytest.raises(ConnectionError):
+                await consumer.poll()
+            assert consumer.position == LogPosition(0)
+            monkeypatch.setattr(client, "read_state", read_state)
+            assert await consumer.poll()
+            assert (consumer.state.chunk, consumer.position) == (0, LogPosition(4, 1))
+
+    asyncio.run(scenario())
