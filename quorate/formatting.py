@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.features import INITIAL_LEVELS, KRAFT_VERSION_MAX, level_problem
+from quorate.replica.log_incarnation import incarnation_text
 from quorum.errors import ConfigError, IdentityError
 from quorum.log.election_store import ElectionFile
 from quorum.log.identity import (
@@ -46,6 +47,8 @@ class FormatPlan:
     levels: Mapping[str, int] = field(default_factory=lambda: dict(INITIAL_LEVELS))
     uses_native_codec: bool = True
     kraft_version: int = KRAFT_VERSION_MAX
+    log_incarnation_id: Uuid = ZERO_UUID
+    """Of a cluster that was recovered or restored; zero for all others."""
 
     def problems(self) -> list[str]:
         """Everything that is wrong with the plan, one sentence each."""
@@ -58,6 +61,8 @@ class FormatPlan:
             found.append(f"{METADATA_VERSION} must be finalised")
         if self.voters and self.kraft_version < 1:
             found.append("initial voters need kraft.version 1")
+        if self.voters and self.log_incarnation_id != ZERO_UUID:
+            found.append("a log of a later incarnation has voters already: format without any")
         ids = [voter.key.id for voter in self.voters]
         if len(set(ids)) != len(ids):
             found.append("the initial voters name a node id twice")
@@ -100,6 +105,12 @@ def format_directory(
         identity = load_identity(
             fs, plan.data_dir, node_id=plan.node_id, cluster_id=plan.cluster_id
         )
+        if identity.log_incarnation_id != plan.log_incarnation_id:
+            raise IdentityError(
+                f"is formatted for {incarnation_text(identity.log_incarnation_id)} of the log, not "
+                f"for {incarnation_text(plan.log_incarnation_id)}",
+                plan.data_dir,
+            )
         return FormatReport(identity, was_formatted=True)
     directory = partition_directory(plan.data_dir)
     if segment_bases(fs.list_directory(directory)):
@@ -118,7 +129,9 @@ def format_directory(
     # From here on its absence means that a vote may have been forgotten, not that none was cast.
     ElectionFile(fs, directory, plan.directory_id).save(ElectionState())
     fs.sync_directory(plan.data_dir)
-    identity = MetaProperties(plan.cluster_id, plan.node_id, plan.directory_id)
+    identity = MetaProperties(
+        plan.cluster_id, plan.node_id, plan.directory_id, plan.log_incarnation_id
+    )
     write_identity(fs, plan.data_dir, identity)
     return FormatReport(identity, was_formatted=False)
 

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from quorum.batch_decode import Record
 from quorum.batch_encode import encode_batch
+from quorum.control_incarnation import LOG_INCARNATION_TAG, decode_incarnation, encode_incarnation
 from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
 from quorum.control_voters import (
     read_array,
@@ -134,6 +135,9 @@ def _with_keys(record: Voters) -> TaggedFields:
     ):
         if keys:
             fields[tag] = write_array(keys, write_key)
+    incarnation = encode_incarnation(record.incarnation)
+    if incarnation:
+        fields[LOG_INCARNATION_TAG] = incarnation
     return tuple(sorted(fields.items()))
 
 
@@ -238,12 +242,13 @@ def _decode_kraft_version(value: bytes, _version: int) -> KRaftVersion:
 def _decode_voters(value: bytes, _version: int) -> Voters:
     voters, position = read_array(value, 2, read_voter)
     tagged, _ = read_tagged_fields(value, position, len(value))
-    own = (REMOVED_VOTERS_TAG, READMITTED_VOTERS_TAG)
+    own = (REMOVED_VOTERS_TAG, READMITTED_VOTERS_TAG, LOG_INCARNATION_TAG)
     return Voters(
         voters,
         tuple(field for field in tagged if field[0] not in own),
         _keys_in(tagged, REMOVED_VOTERS_TAG),
         _keys_in(tagged, READMITTED_VOTERS_TAG),
+        decode_incarnation(dict(tagged).get(LOG_INCARNATION_TAG, b"")),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.types import NodeId, ReplicaKey, TaggedFields, Voter
 from quorum.values import value
 
@@ -33,7 +34,7 @@ class KRaftVersion:
 class Voters:
     """Control record with the whole voter set from here on.
 
-    The last two fields are tagged fields, which Kafka's readers skip.
+    The last three fields are tagged fields, which Kafka's readers skip.
     """
 
     voters: tuple[Voter, ...]
@@ -42,6 +43,8 @@ class Voters:
     """Tombstones: former voters that do not come back without an operator's request; ascending."""
     readmitted: tuple[ReplicaKey, ...] = ()
     """Replicas whose tombstones this record lifts, on an operator's request."""
+    incarnation: LogIncarnation = FIRST_INCARNATION
+    """The incarnation of the log, repeated by each voters record and by checkpoints."""
 
 
 ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters

@@ -27,6 +27,7 @@ from quorum.batch import HEADER_BYTES, encode_batch
 from quorum.control import SnapshotFooter, SnapshotHeader, WrittenControl, encode_control_batch
 from quorum.control_records import KRaftVersion, Voters
 from quorum.errors import QuorumUsageError
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from quorum.varint import Buffer
 
@@ -77,6 +78,8 @@ class CheckpointHead:
     """The tombstones in the voters record."""
     end: SnapshotId | None = None
     """Id of the checkpoint; None in a file of Kafka or of an earlier release."""
+    incarnation: LogIncarnation = FIRST_INCARNATION
+    """That of the log, from the voters record."""
 
     def control_records(self) -> list[WrittenControl]:
         """Return the records of the first batch, in order.
@@ -96,7 +99,14 @@ class CheckpointHead:
         if self.kraft_version >= 1:
             records.append(KRaftVersion(self.kraft_version))
             if self.voters:
-                records.append(Voters(self.voters, self.voters_tagged, self.removed))
+                records.append(
+                    Voters(
+                        self.voters,
+                        self.voters_tagged,
+                        self.removed,
+                        incarnation=self.incarnation,
+                    )
+                )
         return records
 
 

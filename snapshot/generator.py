@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quorum.errors import QuorumUsageError
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.ports import Clock, FileSystem
 from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from snapshot.config import SnapshotConfig
@@ -82,6 +83,8 @@ class CheckpointRequest:
     voters_tagged: TaggedFields = ()
     removed: tuple[ReplicaKey, ...] = ()
     """Tombstones of the voter set at the snapshot's position."""
+    incarnation: LogIncarnation = FIRST_INCARNATION
+    """That of the log at the snapshot's position."""
     reserve_bytes: int = 0
     """A write that would leave fewer free bytes in the directory fails as on a full disk."""
 
@@ -176,6 +179,7 @@ class CheckpointGenerator:
                 tagged=request.tagged,
                 voters_tagged=request.voters_tagged,
                 removed=request.removed,
+                incarnation=request.incarnation,
                 reserve_bytes=request.reserve_bytes,
                 progress=progress,
                 is_cancelled=self._cancelled.is_set,

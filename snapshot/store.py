@@ -296,7 +296,7 @@ class DirectorySnapshotStore:
         self._postponed.discard(snapshot_id)
         self._digests[snapshot_id] = summary.digest
         head = summary.head
-        return Voters(head.voters, head.voters_tagged, head.removed)
+        return Voters(head.voters, head.voters_tagged, head.removed, incarnation=head.incarnation)
 
     def abandon_download(self, snapshot_id: SnapshotId) -> None:
         """Remove the part file if this download is under way.

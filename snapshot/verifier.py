@@ -233,4 +233,5 @@ def _head(header: SnapshotHeader, others: list[DecodedControl]) -> CheckpointHea
         voters.tagged,
         voters.removed,
         header.end,
+        voters.incarnation,
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from quorum.errors import DiskFullError, QuorateError, StorageError
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.ports import File, FileSystem
 from quorum.types import ReplicaKey, SnapshotId, TaggedFields, Voter
 from snapshot.format import CheckpointHead, FileDigest, checkpoint_batches
@@ -204,6 +205,7 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
     tagged: TaggedFields = (),
     voters_tagged: TaggedFields = (),
     removed: Sequence[ReplicaKey] = (),
+    incarnation: LogIncarnation = FIRST_INCARNATION,
     reserve_bytes: int = 0,
     progress: Progress | None = None,
     is_cancelled: Callable[[], bool] | None = None,
@@ -230,6 +232,7 @@ def write_checkpoint(  # noqa: PLR0913 - what a checkpoint holds, by keyword
         tagged,
         voters_tagged,
         tuple(removed),
+        incarnation=incarnation,
     )
     part = PartFile(fs, directory, snapshot_id, label=OWN_PART_LABEL, reserve_bytes=reserve_bytes)
     digest = FileDigest()

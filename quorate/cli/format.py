@@ -24,7 +24,7 @@ from quorate.features import (
 from quorate.formatting import FormatPlan, FormatReport, format_directory
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import draw_directory_id
-from quorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, uuid_to_text
+from quorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, uuid_from_text, uuid_to_text
 from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.records import METADATA_VERSION
 
@@ -48,6 +48,11 @@ from statemachine.records import METADATA_VERSION
     "--no-initial-voters", is_flag=True, help="This node joins a cluster that has voters."
 )
 @click.option(
+    "--log-incarnation",
+    metavar="ID",
+    help="Of a recovered or restored cluster; `quorum describe status` shows the id.",
+)
+@click.option(
     "--unsafe-lone-directory-id",
     is_flag=True,
     help="Take a directory id from --initial-voters although this node is the only one of them.",
@@ -66,6 +71,7 @@ from statemachine.records import METADATA_VERSION
 def format_command(session: Session, file: Path | None, settings: tuple[str, ...], cluster_id: str,
                    node_id: int | None, data_dir: Path | None, standalone: bool,
                    initial_voters: str | None, no_initial_voters: bool,
+                   log_incarnation: str | None,
                    unsafe_lone_directory_id: bool, features: tuple[str, ...],
                    ignore_formatted: bool) -> None:  # fmt: skip
     """Make a data directory: identity and the checkpoint that the cluster starts from.
@@ -111,6 +117,7 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
         levels=levels,
         uses_native_codec=is_native,
         kraft_version=kraft_version,
+        log_incarnation_id=_incarnation_id(log_incarnation),
     )
     report = format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
     session.show(_shown(plan, report))
@@ -123,6 +130,15 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
         )
 
 
+def _incarnation_id(text: str | None) -> Uuid:
+    if text is None:
+        return ZERO_UUID
+    try:
+        return uuid_from_text(text)
+    except ValueError as error:
+        raise CliError(f"--log-incarnation: {error}", code=Exit.USAGE) from error
+
+
 def _shown(plan: FormatPlan, report: FormatReport) -> Result:
     return Result(
         "Format",
@@ -131,6 +147,9 @@ def _shown(plan: FormatPlan, report: FormatReport) -> Result:
             "cluster_id": report.identity.cluster_id,
             "node_id": report.identity.node_id,
             "directory_id": uuid_to_text(report.identity.directory_id),
+            "log_incarnation": uuid_to_text(report.identity.log_incarnation_id)
+            if report.identity.log_incarnation_id != ZERO_UUID
+            else None,
             "formatted": not report.was_formatted,
             "record_codec": "native" if plan.uses_native_codec else "kafka",
             "levels": None if report.was_formatted else dict(plan.levels),

@@ -111,6 +111,7 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
     }
     return {
         "cluster_id": answer.cluster_id,
+        "log_incarnation": _incarnation(answer),
         "leader_id": answer.leader_id,
         "leader_epoch": answer.leader_epoch,
         "high_watermark": answer.high_watermark,
@@ -129,6 +130,20 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
         "relay_low": answer.relay_low_offset if answer.HasField("relay_low_offset") else None,
         "is_relay_low_provisional": answer.is_relay_low_provisional,
         "divergence_resolution": answer.divergence_resolution or None,
+    }
+
+
+def _incarnation(answer: DescribeQuorumResponse) -> dict[str, object] | None:
+    """The incarnation of the answering node's log; None for the first one."""
+    if not answer.log_incarnation:
+        return None
+    found = answer.log_incarnation_facts
+    return {
+        "number": found.number,
+        "id": uuid_to_text(found.id),
+        "previous_id": uuid_to_text(found.previous_id) if found.previous_id else None,
+        "kept_end_offset": found.kept_end_offset,
+        "kept_end_epoch": found.kept_end_epoch,
     }
 
 

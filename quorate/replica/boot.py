@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from quorate.replica.checkpoint_position import contradiction
+from quorate.replica.log_incarnation import check_incarnation
 from quorate.replica.quarantined_log import floor_store, quarantine_log
 from quorate.replica.record_codec import check_codec, value_of_checkpoints, value_of_log
 from quorate.replica.stale_quorum_state import check_newest
 from quorate.replica.unknown_end import floor_for_unknown_end
+from quorate.replica.voters_on_disk import CheckpointVoters, voters_in_force
 from quorum.batch import iterate_records, scan_batches
-from quorum.control import decode_control
-from quorum.control_records import KRaftVersion, Voters
 from quorum.core.contract.local_events import DurableState, PartialDownload
-from quorum.core.messages.received_records import VotersAt
 from quorum.errors import ElectionStateError, LogDamagedError, SnapshotCorruptError
 from quorum.log.config import LogConfig
 from quorum.log.damage import Loss, quarantine
@@ -51,7 +50,6 @@ from snapshot.store import DirectorySnapshotStore
 from statemachine.codec import DecodeRecord, decode_record
 from statemachine.machine import StateMachine
 
-_SCAN_BYTES = 4 << 20
 _DAMAGES_MAX = 100
 """Each quarantine shortens the log, so more rounds than this mean that we are wrong."""
 
@@ -113,13 +111,12 @@ def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
 ) -> Stores:
     """Open, recover and load; nothing runs yet.
 
-    ``static_voters`` hold until a voters record is found; epoch 1 does not wait for
-    ``bootstrap_without``. ``progress`` gets the bytes of log scanned and in all. ``decode`` knows
-    the release's types. Unless ``uses_native_codec`` is None, records must be in that codec.
+    ``static_voters`` hold until a voters record is found. ``progress`` gets the bytes of log
+    scanned and in all. Unless ``uses_native_codec`` is None, records must be in that codec.
 
     Raises:
         ConfigError: The directory's records are in the other codec.
-        IdentityError: Not formatted, or for another node.
+        IdentityError: Not formatted, for another node, or with an unfinished recovery.
         ElectionStateError: ``quorum-state`` cannot be trusted.
         StorageError: The disk failed.
         UnknownRecordError: A committed record is of a newer release.
@@ -139,9 +136,10 @@ def open_stores(  # noqa: PLR0913 - what surrounds a directory, by keyword
         lambda value: check_codec(directory, value, uses_native_codec=uses_native_codec),
         lambda: _open_log(fs, directory, owner, log_config, snapshots, election, report, progress),
     )
-    _check_reaches(log, report.loaded_snapshot, directory)
     usable, taken = report.loaded_snapshot, snapshots.list()
-    voters, kraft_version = _voters_in_force(log, usable, found, static_voters)
+    _check_reaches(log, usable, directory)
+    voters, kraft_version = voters_in_force(log, usable, found, static_voters)
+    check_incarnation(data_dir, identity.log_incarnation_id, voters)
     state = DurableState(
         election=election.load(),
         log_start=log.start,
@@ -194,20 +192,12 @@ def _open_election(fs: FileSystem, directory: Path, owner: Uuid) -> ElectionFile
     return election
 
 
-@dataclass(slots=True)
-class _FromCheckpoint:
-    voters: tuple[Voter, ...] = ()
-    kraft_version: int = 0
-    offset: int = -1
-    removed: tuple[ReplicaKey, ...] = ()
-
-
 def _load_checkpoints(
     snapshots: DirectorySnapshotStore, machine: StateMachine, report: BootReport
-) -> _FromCheckpoint:
+) -> CheckpointVoters:
     """Load the newest intact checkpoint; quarantine those that are damaged."""
     report.loaded_snapshot = None
-    found = _FromCheckpoint()
+    found = CheckpointVoters()
     for snapshot_id in reversed(snapshots.list()):
         reader = snapshots.reader(snapshot_id)
         try:
@@ -224,9 +214,7 @@ def _load_checkpoints(
             report.corrupt_snapshots.append((snapshot_id, str(error)))
             continue
         if found.kraft_version == 0 and (head.voters or head.kraft_version):
-            found = _FromCheckpoint(
-                head.voters, head.kraft_version, snapshot_id.offset - 1, head.removed
-            )
+            found = CheckpointVoters.of(snapshot_id, head)
     return found
 
 
@@ -236,7 +224,7 @@ def _load(
     decode: DecodeRecord,
     check_value: Callable[[bytes | None], None],
     open_checked_log: Callable[[], SegmentedLog],
-) -> tuple[StateMachine, _FromCheckpoint, SegmentedLog]:
+) -> tuple[StateMachine, CheckpointVoters, SegmentedLog]:
     """Load the newest checkpoint that the log beside it does not contradict, and open the log.
 
     ``check_value`` raises for a first record in the other codec.
@@ -324,40 +312,6 @@ def _check_reaches(log: SegmentedLog, loaded: SnapshotId | None, directory: Path
     if loaded is not None and loaded.offset > log.end.offset:
         problem = f"checkpoint {loaded} is beyond the log end {log.end}"
         raise SnapshotCorruptError(problem, directory)
-
-
-def _voters_in_force(
-    log: SegmentedLog,
-    loaded: SnapshotId | None,
-    checkpoint: _FromCheckpoint,
-    static_voters: tuple[Voter, ...],
-) -> tuple[tuple[VotersAt, ...], int]:
-    """Every voters record from the loaded checkpoint on, and the finalised kraft.version."""
-    history: list[VotersAt] = []
-    kraft_version = checkpoint.kraft_version
-    if checkpoint.voters:
-        history.append(VotersAt(checkpoint.offset, checkpoint.voters, checkpoint.removed))
-    elif static_voters:
-        history.append(VotersAt(-1, static_voters))
-    begin = log.start.offset if loaded is None else max(loaded.offset, log.start.offset)
-    for offset, control in _controls(log, begin):
-        if isinstance(control, Voters):
-            history.append(VotersAt(offset, control.voters, control.removed))
-        elif isinstance(control, KRaftVersion):
-            kraft_version = control.version
-    return tuple(history), kraft_version
-
-
-def _controls(log: SegmentedLog, offset: int) -> Iterator[tuple[int, object]]:
-    end_offset = log.end.offset
-    while offset < end_offset:
-        data = log.read(offset, _SCAN_BYTES)
-        headers = scan_batches(data, verify_crc=False)
-        for header in headers:
-            if header.is_control:
-                for record in iterate_records(data, header):
-                    yield record.offset, decode_control(record)
-        offset = headers[-1].end_offset
 
 
 def _age_ms(fs: FileSystem, path: Path, clock: Clock) -> int:

@@ -149,6 +149,7 @@ class CheckpointManager:
                 kraft_version=1 if voter_set.voters else 0,
                 voters=voter_set.voters,
                 removed=voter_set.removed,
+                incarnation=voter_set.incarnation,
                 state_digest=values.digest,
                 reserve_bytes=reserve,
             ),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from quorate.replica.replica import Replica
 from quorum.errors import QuorumUsageError, StorageError
+from quorum.incarnation import LogIncarnation
 from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
 from statemachine.image import MetadataImage
 
@@ -41,6 +42,11 @@ class LogFacts:
     def high_watermark(self) -> int:
         """Everything below is committed."""
         return self._node.high_watermark
+
+    @property
+    def log_incarnation(self) -> LogIncarnation:
+        """The incarnation of this log, by the voters record in force."""
+        return self._node.voter_set_at(self._node.log_end_offset).incarnation
 
     @property
     def leader_epoch_start(self) -> int:

@@ -14,6 +14,7 @@ from quorate.services.commands import COMMANDS
 from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
 from quorate.services.image_digests import ImageDigests
+from quorate.services.log_reads import incarnation_bytes
 from quorate.services.operations import QuorumOperations, endpoints_to_pb
 from quorate.services.ports import QuorumStatus, ServedNode
 from quorate.services.reads import Reads
@@ -21,6 +22,7 @@ from quorate.services.results import fill
 from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.errors import ErrorCode
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC, Uuid
 from quorum.v1 import admin_pb2
 from quorum.v1.commands_pb2 import SourcePosition
@@ -77,6 +79,7 @@ class AdminService:
             leader_epoch=leader.epoch,
             brokers=brokers(image),
             nodes=_nodes(self._node.describe_quorum()),
+            log_incarnation=incarnation_bytes(self._node),
         )
 
     async def _describe_quorum(
@@ -125,6 +128,8 @@ class AdminService:
                 )
                 for each in status.replicas_ahead
             ],
+            log_incarnation=incarnation_bytes(node),
+            log_incarnation_facts=_incarnation(node.log_incarnation),
         )
 
     async def _describe_features(
@@ -199,6 +204,19 @@ def _import_status(state: ImportState) -> admin_pb2.ImportStatus:
             is_in_checkpoint=not state.position.is_in_log, offset=state.position.offset
         ),
         is_finished=state.is_finished,
+    )
+
+
+def _incarnation(incarnation: LogIncarnation) -> admin_pb2.LogIncarnation | None:
+    if incarnation == FIRST_INCARNATION:
+        return None
+    return admin_pb2.LogIncarnation(
+        number=incarnation.number,
+        id=incarnation.id,
+        previous_id=_known(incarnation.previous_id),
+        kept_end_offset=incarnation.kept.offset,
+        kept_end_epoch=incarnation.kept.epoch,
+        report_sha256=incarnation.report_digest,
     )
 
 

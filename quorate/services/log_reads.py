@@ -15,7 +15,7 @@ from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, require_leader
 from quorate.services.log_range import LogRange
-from quorate.services.ports import ServedNode
+from quorate.services.ports import KnownLog, ServedNode
 from quorate.services.too_large import check_batch_fits
 from quorum.batch import BatchHeader, iterate_records, read_header
 from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
@@ -77,6 +77,7 @@ class LogReads:
             diverging=divergence,
             records=records,
             log_digest=digest,
+            log_incarnation=incarnation_bytes(node),
         )
 
     async def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
@@ -123,7 +124,9 @@ class LogReads:
         check_epoch(self._node, optional(request, "current_leader_epoch"))
         require_leader(self._node)
         found = self._range.epoch_end(request.leader_epoch)
-        answer = metadata_pb2.OffsetForLeaderEpochResponse(leader_epoch=-1, end_offset=-1)
+        answer = metadata_pb2.OffsetForLeaderEpochResponse(
+            leader_epoch=-1, end_offset=-1, log_incarnation=incarnation_bytes(self._node)
+        )
         if found is not None:
             answer.leader_epoch, answer.end_offset = found.epoch, found.offset
         digest_offset = optional(request, "digest_offset")
@@ -153,6 +156,7 @@ class LogReads:
                     raise
             else:
                 if self._node.log_start == start:
+                    answer.log_incarnation = incarnation_bytes(self._node)
                     return answer
             # The log was trimmed meanwhile, so the answer may be different now.
 
@@ -222,6 +226,12 @@ def optional(request: object, field: str) -> int:
     """Return an optional number of a request, -1 if it is not set."""
     value: int = getattr(request, field) if request.HasField(field) else -1  # type: ignore[attr-defined]  # any message
     return value
+
+
+def incarnation_bytes(node: KnownLog) -> bytes:
+    """Return the id of the log's incarnation as responses have it: empty for the first one."""
+    incarnation_id = node.log_incarnation.id
+    return incarnation_id if any(incarnation_id) else b""
 
 
 def _listed(offset: int, epoch: int, timestamp: int) -> metadata_pb2.ListOffsetsResponse:

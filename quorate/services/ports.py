@@ -17,6 +17,7 @@ from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
 from quorum.errors import ErrorCode
+from quorum.incarnation import LogIncarnation
 from quorum.types import (
     ZERO_UUID,
     Endpoint,
@@ -109,6 +110,10 @@ class KnownLog(KnowsLeader, Protocol):
     @property
     def high_watermark(self) -> int:
         """Everything below is committed; -1 if not known yet."""
+
+    @property
+    def log_incarnation(self) -> LogIncarnation:
+        """The incarnation of this log, by the voters record in force."""
 
     def end_offset_for_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
         """Return the largest epoch at or below ``epoch`` and its end (279.1), or None."""

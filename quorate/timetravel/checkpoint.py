@@ -59,6 +59,7 @@ def checkpoint_at(plan: ReadPlan, partition: Path, offset: int) -> CheckpointReq
         kraft_version=1 if voters.voters else found.kraft_version,
         voters=voters.voters,
         removed=voters.removed,
+        incarnation=voters.incarnation,
         state_digest=values.digest,
     )
 
@@ -79,7 +80,7 @@ class _Replayed:
         """Take the voters of a checkpoint, unless a newer one had some."""
         if not self.kraft_version and (head.voters or head.kraft_version):
             self.kraft_version = head.kraft_version
-            self.voters = VoterSet(head.voters, head.removed)
+            self.voters = VoterSet(head.voters, head.removed, head.incarnation)
 
     def take(self, batch: FoundBatch) -> None:
         """Replay a batch."""
@@ -96,7 +97,7 @@ class _Replayed:
         self.digest = batch.digest
         for control in self._waiting:
             if isinstance(control, Voters):
-                self.voters = VoterSet(control.voters, control.removed)
+                self.voters = VoterSet(control.voters, control.removed, control.incarnation)
             else:
                 self.kraft_version = control.version
         self._waiting.clear()

@@ -40,6 +40,7 @@ NODE_ID_MAX = (1 << 31) - 1
 _CHECKSUM = re.compile(rb"^# ?quorate-crc32c=([0-9a-f]{8})\n", re.MULTILINE)
 _MARKS = (b"quorate-", b"crc32c=")
 """Either marks a checksum of ours, even if a bit of the other one has flipped."""
+_INCARNATION_KEY = "log.incarnation.id"
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_=.\-]{1,128}")
 
 
@@ -50,6 +51,8 @@ class MetaProperties:
     cluster_id: str
     node_id: NodeId
     directory_id: Uuid
+    log_incarnation_id: Uuid = ZERO_UUID
+    """The incarnation of the log that this directory belongs to (ADR 65)."""
 
 
 def is_reserved_directory_id(directory_id: Uuid) -> bool:
@@ -86,10 +89,18 @@ def write_identity(fs: FileSystem, directory: Path, identity: MetaProperties) ->
     lines = (
         f"cluster.id={identity.cluster_id}\n"
         f"directory.id={uuid_to_text(identity.directory_id)}\n"
+        f"{_incarnation_line(identity)}"
         f"node.id={identity.node_id}\n"
         "version=1\n"
     ).encode()
     replace_file(fs, path, b"#\n#quorate-crc32c=%08x\n" % crc32c(lines) + lines)
+
+
+def _incarnation_line(identity: MetaProperties) -> str:
+    """Return the line of the log's incarnation; none for the first one."""
+    if identity.log_incarnation_id == ZERO_UUID:
+        return ""
+    return f"{_INCARNATION_KEY}={uuid_to_text(identity.log_incarnation_id)}\n"
 
 
 def _problem(identity: MetaProperties) -> str:
@@ -99,6 +110,8 @@ def _problem(identity: MetaProperties) -> str:
         return f"node id {identity.node_id} is not in 0 to {NODE_ID_MAX}"
     if len(identity.directory_id) != 16 or is_reserved_directory_id(identity.directory_id):
         return f"directory id {uuid_to_text(identity.directory_id)} is reserved"
+    if len(identity.log_incarnation_id) != 16:
+        return f"a log incarnation id of {len(identity.log_incarnation_id)} bytes"
     return ""
 
 
@@ -243,10 +256,11 @@ def _parse(data: bytes, path: Path) -> MetaProperties:
         else:
             node = properties.get("node.id") or properties["broker.id"]
             cluster = properties.get("cluster.id", "")
-        directory = properties.get("directory.id")
-        return MetaProperties(
-            cluster, int(node), ZERO_UUID if directory is None else uuid_from_text(directory)
+        directory, incarnation = (
+            ZERO_UUID if text is None else uuid_from_text(text)
+            for text in (properties.get("directory.id"), properties.get(_INCARNATION_KEY))
         )
+        return MetaProperties(cluster, int(node), directory, incarnation)
     except KeyError as error:
         raise IdentityDamagedError(f"{error.args[0]} is missing", path) from error
     except ValueError as error:

@@ -154,7 +154,12 @@ class Persistence:
                 except SnapshotCorruptError as error:
                     local_events.append(SnapshotRejected(snapshot_id, str(error)))
                 else:
-                    at = VotersAt(snapshot_id.offset - 1, voters.voters, voters.removed)
+                    at = VotersAt(
+                        snapshot_id.offset - 1,
+                        voters.voters,
+                        voters.removed,
+                        voters.incarnation,
+                    )
                     found = (at,) if voters.voters else ()
                     size = self._snapshots.size(snapshot_id)
                     local_events.append(SnapshotSealed(snapshot_id, found, size))

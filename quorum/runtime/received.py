@@ -79,5 +79,7 @@ def _voter_sets(data: bytes, batch: BatchHeader) -> list[VotersAt]:
     for record in iterate_records(data, batch):
         control = decode_control(record)
         if isinstance(control, Voters):
-            found.append(VotersAt(record.offset, control.voters, control.removed))
+            found.append(
+                VotersAt(record.offset, control.voters, control.removed, control.incarnation)
+            )
     return found

@@ -36,20 +36,22 @@ class BrokerDescription(_message.Message):
     def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., incarnation_id: _Optional[bytes] = ..., rack: _Optional[str] = ..., is_fenced: bool = ..., is_in_controlled_shutdown: bool = ..., listeners: _Optional[_Iterable[_Union[_commands_pb2.BrokerListener, _Mapping]]] = ..., features: _Optional[_Iterable[_Union[_commands_pb2.SupportedFeature, _Mapping]]] = ...) -> None: ...
 
 class DescribeClusterResponse(_message.Message):
-    __slots__ = ("position", "cluster_id", "leader_id", "leader_epoch", "brokers", "nodes")
+    __slots__ = ("position", "cluster_id", "leader_id", "leader_epoch", "brokers", "nodes", "log_incarnation")
     POSITION_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKERS_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     position: _metadata_pb2.ReadPosition
     cluster_id: str
     leader_id: int
     leader_epoch: int
     brokers: _containers.RepeatedCompositeFieldContainer[BrokerDescription]
     nodes: _containers.RepeatedCompositeFieldContainer[QuorumNode]
-    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[BrokerDescription, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ...) -> None: ...
+    log_incarnation: bytes
+    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[BrokerDescription, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
 
 class QuorumNode(_message.Message):
     __slots__ = ("node_id", "endpoints")
@@ -98,7 +100,7 @@ class ObserverLink(_message.Message):
     def __init__(self, observer_id: _Optional[int] = ..., fetches_from: _Optional[int] = ...) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "divergence_resolution", "check_quorum_ms", "relay_low_offset", "is_relay_low_provisional", "replay_stopped", "replicas_ahead")
+    __slots__ = ("cluster_id", "leader_id", "leader_epoch", "high_watermark", "voters", "observers", "nodes", "node_id", "is_leader", "log_start_offset", "log_end_offset", "position", "directory_id", "own_endpoints", "timestamp_ms", "pending_change", "removed", "relay_path", "divergence_resolution", "check_quorum_ms", "relay_low_offset", "is_relay_low_provisional", "replay_stopped", "replicas_ahead", "log_incarnation", "log_incarnation_facts")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +125,8 @@ class DescribeQuorumResponse(_message.Message):
     IS_RELAY_LOW_PROVISIONAL_FIELD_NUMBER: _ClassVar[int]
     REPLAY_STOPPED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_AHEAD_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FACTS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     leader_id: int
     leader_epoch: int
@@ -147,7 +151,25 @@ class DescribeQuorumResponse(_message.Message):
     is_relay_low_provisional: bool
     replay_stopped: str
     replicas_ahead: _containers.RepeatedCompositeFieldContainer[ReplicaAhead]
-    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., divergence_resolution: _Optional[str] = ..., check_quorum_ms: _Optional[int] = ..., relay_low_offset: _Optional[int] = ..., is_relay_low_provisional: bool = ..., replay_stopped: _Optional[str] = ..., replicas_ahead: _Optional[_Iterable[_Union[ReplicaAhead, _Mapping]]] = ...) -> None: ...
+    log_incarnation: bytes
+    log_incarnation_facts: LogIncarnation
+    def __init__(self, cluster_id: _Optional[str] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., nodes: _Optional[_Iterable[_Union[QuorumNode, _Mapping]]] = ..., node_id: _Optional[int] = ..., is_leader: bool = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., directory_id: _Optional[bytes] = ..., own_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., timestamp_ms: _Optional[int] = ..., pending_change: _Optional[str] = ..., removed: _Optional[_Iterable[_Union[RemovedVoter, _Mapping]]] = ..., relay_path: _Optional[_Iterable[int]] = ..., divergence_resolution: _Optional[str] = ..., check_quorum_ms: _Optional[int] = ..., relay_low_offset: _Optional[int] = ..., is_relay_low_provisional: bool = ..., replay_stopped: _Optional[str] = ..., replicas_ahead: _Optional[_Iterable[_Union[ReplicaAhead, _Mapping]]] = ..., log_incarnation: _Optional[bytes] = ..., log_incarnation_facts: _Optional[_Union[LogIncarnation, _Mapping]] = ...) -> None: ...
+
+class LogIncarnation(_message.Message):
+    __slots__ = ("number", "id", "previous_id", "kept_end_offset", "kept_end_epoch", "report_sha256")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_ID_FIELD_NUMBER: _ClassVar[int]
+    KEPT_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    KEPT_END_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REPORT_SHA256_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    id: bytes
+    previous_id: bytes
+    kept_end_offset: int
+    kept_end_epoch: int
+    report_sha256: bytes
+    def __init__(self, number: _Optional[int] = ..., id: _Optional[bytes] = ..., previous_id: _Optional[bytes] = ..., kept_end_offset: _Optional[int] = ..., kept_end_epoch: _Optional[int] = ..., report_sha256: _Optional[bytes] = ...) -> None: ...
 
 class ReplicaAhead(_message.Message):
     __slots__ = ("replica_id", "directory_id", "epoch", "is_brought_back")

@@ -155,13 +155,14 @@ class FetchLogRequest(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ...) -> None: ...
 
 class FetchLogResponse(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_digest")
+    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_incarnation", "log_digest")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
     LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     DIVERGING_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
@@ -169,8 +170,9 @@ class FetchLogResponse(_message.Message):
     log_start_offset: int
     diverging: _errors_pb2.DivergenceHint
     records: bytes
+    log_incarnation: bytes
     log_digest: bytes
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class ListOffsetsRequest(_message.Message):
     __slots__ = ("timestamp", "current_leader_epoch")
@@ -181,14 +183,16 @@ class ListOffsetsRequest(_message.Message):
     def __init__(self, timestamp: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
 
 class ListOffsetsResponse(_message.Message):
-    __slots__ = ("offset", "leader_epoch", "timestamp")
+    __slots__ = ("offset", "leader_epoch", "timestamp", "log_incarnation")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     offset: int
     leader_epoch: int
     timestamp: int
-    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp: _Optional[int] = ...) -> None: ...
+    log_incarnation: bytes
+    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
 
 class OffsetForLeaderEpochRequest(_message.Message):
     __slots__ = ("leader_epoch", "current_leader_epoch", "digest_offset")
@@ -201,14 +205,16 @@ class OffsetForLeaderEpochRequest(_message.Message):
     def __init__(self, leader_epoch: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., digest_offset: _Optional[int] = ...) -> None: ...
 
 class OffsetForLeaderEpochResponse(_message.Message):
-    __slots__ = ("leader_epoch", "end_offset", "log_digest")
+    __slots__ = ("leader_epoch", "end_offset", "log_incarnation", "log_digest")
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     leader_epoch: int
     end_offset: int
+    log_incarnation: bytes
     log_digest: bytes
-    def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("from_offset", "from_epoch", "client_id")

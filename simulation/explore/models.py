@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from quorum.incarnation import FIRST_INCARNATION
 from quorum.types import ElectionState, NodeId, ReplicaKey, Voter
 from simulation.explore.model import LATE_ALL, Model
 from simulation.explore.node import key_of
@@ -17,7 +18,7 @@ def _voters(*ids: NodeId) -> tuple[Voter, ...]:
 def _set(*ids: NodeId, removed: tuple[NodeId, ...] = ()) -> Entry:
     """A voters record of epoch 1."""
     gone: tuple[ReplicaKey, ...] = tuple(key_of(node_id) for node_id in removed)
-    return (1, (_voters(*ids), gone))
+    return (1, (_voters(*ids), gone, FIRST_INCARNATION))
 
 
 def _fresh(count: int) -> Callable[[], Mapping[NodeId, Disk]]:

@@ -139,6 +139,7 @@ class Images:
                             key=lambda key: key.id,
                         )
                     ),
+                    entry[1][2],
                 ),
             )
             for entry in log

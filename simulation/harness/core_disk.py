@@ -26,6 +26,7 @@ from quorum.core.contract.output import (
     WriteChunk,
 )
 from quorum.core.messages.received_records import ReceivedRecords, VotersAt
+from quorum.incarnation import LogIncarnation
 from quorum.types import (
     LOG_BEGINNING,
     BootstrapState,
@@ -37,8 +38,10 @@ from quorum.types import (
     Voter,
 )
 
-Entry: TypeAlias = tuple[int, tuple[tuple[Voter, ...], tuple[ReplicaKey, ...]] | None]
-"""Epoch, and the voters and tombstones of a voters record."""
+Entry: TypeAlias = tuple[
+    int, tuple[tuple[Voter, ...], tuple[ReplicaKey, ...], LogIncarnation] | None
+]
+"""Epoch, and the voters, tombstones and log incarnation of a voters record."""
 Log: TypeAlias = tuple[Entry, ...]
 """From offset 0 on; trimmed entries, which are in a checkpoint, are included."""
 
@@ -160,7 +163,11 @@ def entries_of(effect: Append) -> Log:
     entries: list[Entry] = []
     for index in range(effect.end_offset - effect.base_offset):
         control = effect.controls[index] if index < len(effect.controls) else None
-        voters = (control.voters, control.removed) if isinstance(control, Voters) else None
+        voters = (
+            (control.voters, control.removed, control.incarnation)
+            if isinstance(control, Voters)
+            else None
+        )
         begun = [each for each in effect.epochs if each.start_offset <= effect.base_offset + index]
         entries.append((begun[-1].epoch if begun else effect.epoch, voters))
     return tuple(entries)

@@ -13,7 +13,7 @@ from quorate.features import (
     KRAFT_VERSION,
     SUPPORTED_FEATURES,
 )
-from quorum import control
+from quorum import control, control_incarnation
 from quorum.batch_header import CODEC_MASK, CONTROL_BIT, HEADER, TRANSACTIONAL_BIT
 from quorum.log import directory_lock, high_watermark_file, layout, side_file
 from quorum.types import SnapshotId
@@ -134,12 +134,27 @@ _TAG_NOTES = {
         "KRAFT_VOTERS",
         "tombstones of removed voters: compact array of id int32, directory id, tagged fields",
     ),
+    "LOG_INCARNATION_TAG": (
+        "KRAFT_VOTERS",
+        "[incarnation of the log](../adr/0065-incarnations-of-the-log.md): number int32, id and "
+        "previous id of 16 bytes, kept end offset int64 and epoch int32, SHA-256 of the report, "
+        "tagged fields; missing for the first one",
+    ),
+    "INCARNATION_REPORT_TAG": (
+        "LEADER_CHANGE",
+        "report of the recovery or restore that began the incarnation: JSON in UTF-8",
+    ),
     "READMITTED_VOTERS_TAG": ("KRAFT_VOTERS", "whose tombstone this record lifts; the same form"),
 }
 
 
 def tagged_fields() -> str:
-    tags = {name: value for name, value in vars(control).items() if name.endswith("_TAG")}
+    tags = {
+        name: value
+        for module in (control, control_incarnation)
+        for name, value in vars(module).items()
+        if name.endswith("_TAG")
+    }
     assert tags.keys() == _TAG_NOTES.keys()
     return table(
         ["Tag", "In", "Content"],

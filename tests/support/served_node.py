@@ -27,6 +27,7 @@ from quorum.batch import read_header, scan_batches
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
 from quorum.errors import CommandError, ErrorCode
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.transport.served_methods import ServedMethods
 from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 from statemachine import commands
@@ -60,6 +61,7 @@ class FakeNode:
         self.reads: list[Callable[[int | None], None]] = []
         self.auto_confirm = True
         self.waits_max = 1000
+        self.incarnation = FIRST_INCARNATION
         self.snapshot: SnapshotId | None = None
         self.voters = (Voter(ReplicaKey(node_id), (Endpoint("CONTROLLER", "localhost", 9093),)),)
         self.log_reads = 0
@@ -107,6 +109,10 @@ class FakeNode:
         if not self.knows_high_watermark:
             return -1
         return self.log.end if self.applied_limit is None else min(self.applied_limit, self.log.end)
+
+    @property
+    def log_incarnation(self) -> LogIncarnation:
+        return self.incarnation
 
     @property
     def leader_epoch_start(self) -> int:

@@ -322,7 +322,7 @@ def _append_received(core: CoreState, records: ReceivedRecords) -> None:
     core.log.append(end, records.epochs, effect)
     core.event(RecordsAppended(base, end, epoch))
     for each in records.voters:
-        core.voters.add(each.offset, VoterSet(each.voters, each.removed))
+        core.voters.add(each.offset, VoterSet(each.voters, each.removed, each.incarnation))
     if records.voters:
         core.voters_changed()
 

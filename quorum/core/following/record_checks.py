@@ -7,6 +7,7 @@ from itertools import pairwise
 from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.state.core_state import CoreState
 from quorum.core.voters.voter_set import VoterSet
+from quorum.incarnation import can_follow
 
 
 def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
@@ -29,6 +30,7 @@ def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
     if epoch > core.epoch:
         return f"epoch {epoch} in an answer of epoch {core.epoch}"
     at = max(records.base_offset - 1, core.voters.latest_offset)
+    incarnation = core.voters.latest.incarnation
     for each in records.voters:
         if not at < each.offset < records.end_offset or not each.voters:
             return f"a voters record at {each.offset}"
@@ -37,4 +39,7 @@ def problem_with_records(core: CoreState, records: ReceivedRecords) -> str:
             VoterSet(each.voters, each.removed)
         except ValueError as error:
             return f"a voters record at {each.offset}: {error}"
+        if not can_follow(incarnation, each.incarnation):
+            return f"a voters record at {each.offset} of another incarnation of the log"
+        incarnation = each.incarnation
     return ""

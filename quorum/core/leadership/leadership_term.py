@@ -91,7 +91,7 @@ def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...
     return (
         change,
         KRaftVersion(KRAFT_VERSION_WITH_VOTERS),
-        Voters(voters.voters, removed=voters.removed),
+        Voters(voters.voters, removed=voters.removed, incarnation=voters.incarnation),
     )
 
 

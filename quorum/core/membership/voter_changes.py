@@ -222,7 +222,12 @@ def _append_voters(
 ) -> int:
     """Append a voter set, put it in force and return the offset of its record."""
     offset = core.log.end_offset
-    record = Voters(voters.voters, removed=voters.removed, readmitted=readmitted)
+    record = Voters(
+        voters.voters,
+        removed=voters.removed,
+        readmitted=readmitted,
+        incarnation=voters.incarnation,
+    )
     # In force before any message with the new log leaves this node.
     append(core, leader, Append(offset, offset + 1, core.epoch, controls=(record,)))
     core.voters.add(offset, voters)

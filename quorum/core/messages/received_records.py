@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.types import EpochStart, ReplicaKey, Voter
 from quorum.values import value
 
@@ -14,6 +15,7 @@ class VotersAt:
     voters: tuple[Voter, ...]
     removed: tuple[ReplicaKey, ...] = ()
     """The tombstones in the record."""
+    incarnation: LogIncarnation = FIRST_INCARNATION
 
 
 @value

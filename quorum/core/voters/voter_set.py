@@ -1,4 +1,4 @@
-"""The voter set with its tombstones, and its history by offset of the record.
+"""The voter set, with tombstones and the log's incarnation, and its history by record offset.
 
 A voter set is in force from the append of its record on, committed or not, so a truncation may
 restore the previous one. Offset -1 marks a set that came with the bootstrap checkpoint and is not
@@ -13,25 +13,32 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from quorum.core.messages.received_records import VotersAt
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
 
 
 class VoterSet:
     """An immutable set of voters, ascending by id, and the tombstones of removed ones.
 
-    A tombstone names id and directory id of a former voter. It is part of the set, so that both
-    come into force, revert and travel through checkpoints together. Sets compare by
-    content.
+    A tombstone names id and directory id of a former voter. Tombstones and the incarnation of the
+    log are part of the set, so that all come into force, revert and travel through checkpoints
+    together. Sets compare by content.
     """
 
-    __slots__ = ("_by_id", "ids", "removed", "voters")
+    __slots__ = ("_by_id", "ids", "incarnation", "removed", "voters")
 
-    def __init__(self, voters: Iterable[Voter], removed: Iterable[ReplicaKey] = ()) -> None:
+    def __init__(
+        self,
+        voters: Iterable[Voter],
+        removed: Iterable[ReplicaKey] = (),
+        incarnation: LogIncarnation = FIRST_INCARNATION,
+    ) -> None:
         """Build a set.
 
         Raises:
             ValueError: An id is negative or appears twice.
         """
+        self.incarnation = incarnation
         self.removed: tuple[ReplicaKey, ...] = tuple(
             sorted(set(removed), key=lambda key: (key.id, key.directory_id))
         )
@@ -51,10 +58,11 @@ class VoterSet:
             isinstance(other, VoterSet)
             and self.voters == other.voters
             and self.removed == other.removed
+            and self.incarnation == other.incarnation
         )
 
     def __hash__(self) -> int:
-        return hash((self.voters, self.removed))
+        return hash((self.voters, self.removed, self.incarnation))
 
     def get(self, node_id: NodeId) -> Voter | None:
         """Return the voter with that id, whatever its directory."""
@@ -81,11 +89,12 @@ class VoterSet:
             ValueError: Its id is that of a voter already.
         """
         removed = (key for key in self.removed if key != voter.key)
-        return VoterSet((*self.voters, voter), removed)
+        return VoterSet((*self.voters, voter), removed, self.incarnation)
 
     def removing(self, key: ReplicaKey) -> VoterSet:
         """Return this set without ``key``, which becomes a tombstone."""
-        return VoterSet((voter for voter in self.voters if voter.key != key), (*self.removed, key))
+        kept = (voter for voter in self.voters if voter.key != key)
+        return VoterSet(kept, (*self.removed, key), self.incarnation)
 
     def updating(self, voter: Voter) -> VoterSet:
         """Return this set with ``voter`` in place of the entry of its id, whose tagged fields stay.
@@ -95,7 +104,7 @@ class VoterSet:
         """
         voter = replace(voter, tagged=self._by_id[voter.key.id].tagged)
         kept = (each for each in self.voters if each.key.id != voter.key.id)
-        return VoterSet((*kept, voter), self.removed)
+        return VoterSet((*kept, voter), self.removed, self.incarnation)
 
 
 NO_VOTERS = VoterSet(())
@@ -124,7 +133,7 @@ class VoterHistory:
         """
         history = cls()
         for each in records:
-            history.add(each.offset, VoterSet(each.voters, each.removed))
+            history.add(each.offset, VoterSet(each.voters, each.removed, each.incarnation))
         return history
 
     @property

@@ -152,3 +152,22 @@ def test_a_log_without_identity_is_not_adopted(tmp_path: Path) -> None:
 def test_what_cannot_work_writes_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert fmt(tmp_path / "d", *arguments) == 2
     assert not (tmp_path / "d").exists()
+
+
+def test_a_node_of_a_recovered_cluster_names_the_incarnation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, other = (uuid_to_text(byte * 16) for byte in (b"i", b"j"))
+    joining = ("--no-initial-voters", "--log-incarnation")
+    assert fmt(tmp_path / "d", *joining, own) == 0
+    identity = load_identity(OsFileSystem(), tmp_path / "d")
+    assert identity.log_incarnation_id == b"i" * 16
+    assert f"log.incarnation.id={own}\n" in (tmp_path / "d/meta.properties").read_text()
+    assert fmt(tmp_path / "d", *joining, own, "--ignore-formatted") == 0
+    capsys.readouterr()
+    assert fmt(tmp_path / "d", *joining, other, "--ignore-formatted") != 0
+    shown = capsys.readouterr().err
+    assert own in shown
+    assert other in shown
+    assert fmt(tmp_path / "e", *joining, "nonsense") == Exit.USAGE
+    assert fmt(tmp_path / "f", "--standalone", "--log-incarnation", own) != 0

@@ -11,7 +11,8 @@ from quorum.core.messages.fetch_messages import Subtree
 from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
-from quorum.types import Endpoint, ReplicaKey, Voter
+from quorum.incarnation import LogIncarnation
+from quorum.types import ZERO_UUID, Endpoint, OffsetAndEpoch, ReplicaKey, Voter
 from tests.support.served_node import cluster, serving
 
 
@@ -26,6 +27,33 @@ def with_client(scenario, *, nodes=1, leader=1, ask=None):
                 await scenario(log, made, client)
 
     asyncio.run(run())
+
+
+def test_the_incarnation_of_the_log_is_in_every_answer_about_positions():
+    begun = LogIncarnation(1, b"i" * 16, ZERO_UUID, OffsetAndEpoch(3, 2), b"r" * 32)
+
+    async def scenario(log, nodes, client):
+        answers = [
+            await client.describe_quorum(),
+            await client.describe_cluster(),
+            await client.list_offsets(-2),
+            await client.offset_for_leader_epoch(1),
+        ]
+        assert {each.log_incarnation for each in answers} == {b""}
+        assert not answers[0].HasField("log_incarnation_facts")
+        nodes[0].incarnation = begun
+        answers = [
+            await client.describe_quorum(),
+            await client.describe_cluster(),
+            await client.list_offsets(-2),
+            await client.offset_for_leader_epoch(1),
+        ]
+        assert {each.log_incarnation for each in answers} == {begun.id}
+        facts = answers[0].log_incarnation_facts
+        assert (facts.number, facts.id, facts.previous_id) == (1, begun.id, b"")
+        assert (facts.kept_end_offset, facts.kept_end_epoch) == (3, 2)
+
+    with_client(scenario)
 
 
 def test_the_views_of_the_core_are_what_the_answer_shows():

@@ -10,7 +10,8 @@ import pytest
 from quorum.core.following.record_checks import problem_with_records
 from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.core.voters.voter_set import VoterSet
-from quorum.types import EpochStart
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
+from quorum.types import ZERO_UUID, EpochStart, OffsetAndEpoch
 from tests.support.bare_core import EPOCH, LOG_END, core_of, follower
 from tests.support.core_disk import voter
 
@@ -27,6 +28,15 @@ def epochs(*pairs: tuple[int, int]) -> dict[str, Any]:
 
 def voters_at(*offsets: int) -> dict[str, Any]:
     return {"voters": tuple(VotersAt(LOG_END + offset, VOTERS) for offset in offsets)}
+
+
+SECOND = LogIncarnation(1, b"i" * 16, ZERO_UUID, OffsetAndEpoch(3, 2), b"r" * 32)
+STRANGE = LogIncarnation(2, b"j" * 16, b"k" * 16, OffsetAndEpoch(3, 2), b"r" * 32)
+
+
+def incarnations(*found: LogIncarnation) -> dict[str, Any]:
+    records = (VotersAt(LOG_END + at, VOTERS, incarnation=each) for at, each in enumerate(found))
+    return {"voters": tuple(records)}
 
 
 def problem(fields: dict[str, Any], *, known_at: int = 3) -> str:
@@ -46,6 +56,7 @@ def problem(fields: dict[str, Any], *, known_at: int = 3) -> str:
         voters_at(0),
         voters_at(9),
         voters_at(3, 4),
+        incarnations(FIRST_INCARNATION, SECOND, SECOND),
     ],
 )
 def test_records_that_follow_the_log(fields: dict[str, Any]) -> None:
@@ -70,6 +81,8 @@ def test_records_that_follow_the_log(fields: dict[str, Any]) -> None:
         (epochs((BEFORE, 0), (EPOCH, 10)), "epoch 4 at 50 after epoch 3 at 40"),
         (epochs((EPOCH + 1, 0)), "epoch 5 in an answer of epoch 4"),
         (epochs((BEFORE, 0), (EPOCH + 1, 1)), "epoch 5 in an answer of epoch 4"),
+        (incarnations(STRANGE), "40 of another incarnation of the log"),
+        (incarnations(SECOND, FIRST_INCARNATION), "41 of another incarnation of the log"),
         (voters_at(-1), "a voters record at 39"),
         (voters_at(10), "a voters record at 50"),
         (voters_at(4, 4), "a voters record at 44"),

@@ -6,7 +6,8 @@ import pytest
 
 from quorum.core.messages.received_records import VotersAt
 from quorum.core.voters.voter_set import NO_VOTERS, VoterHistory, VoterSet
-from quorum.types import ZERO_UUID, ReplicaKey
+from quorum.incarnation import LogIncarnation
+from quorum.types import ZERO_UUID, OffsetAndEpoch, ReplicaKey
 from tests.support.core_disk import key, voter
 
 
@@ -113,3 +114,13 @@ def test_sets_must_come_at_rising_offsets() -> None:
     history.add(5, VoterSet([voter(1)]))
     with pytest.raises(ValueError, match="do not follow"):
         history.add(5, VoterSet([voter(2)]))
+
+
+def test_the_incarnation_of_the_log_stays_with_each_change() -> None:
+    begun = LogIncarnation(1, b"i" * 16, ZERO_UUID, OffsetAndEpoch(3, 2), b"r" * 32)
+    voters = VoterSet([voter(1)], [key(5)], begun)
+    changed = (voters.adding(voter(2)), voters.removing(key(1)), voters.updating(voter(1)))
+    assert {each.incarnation for each in changed} == {begun}
+    assert voters != VoterSet([voter(1)], [key(5)])
+    history = VoterHistory.of([VotersAt(4, voters.voters, voters.removed, begun)])
+    assert history.latest == voters
