@@ -136,6 +136,7 @@ class ServerNode:
                 stores.key,
                 self._config.cluster.digest(),
                 process_id=secrets.token_bytes(16),
+                log_incarnation_id=stores.identity.log_incarnation_id,
                 tcp_port=self._config.listeners.tcp_port,
             ),
             self.host,

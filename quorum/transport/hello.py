@@ -1,8 +1,8 @@
-"""The handshake that opens a peer stream: identity, cluster, configuration and frame versions.
+"""The handshake that opens a peer stream: identity, cluster, log, configuration, versions.
 
 Each side sends one hello and validates the other's before anything else. Two nodes whose
 ``ClusterConfig`` differ must not replicate to each other: they would derive different states
-from one log.
+from one log. Nor must two nodes of different incarnations of the log (ADR 65).
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from quorum.errors import PeerProtocolError
 from quorum.transport import codec, framing
 from quorum.transport.limits import DIGEST_BYTES_MAX, FRAME_VERSION_MAX, FRAME_VERSION_MIN
 from quorum.transport.packing import HEADER
-from quorum.types import NO_NODE, ZERO_UUID, ReplicaKey
+from quorum.types import NO_NODE, ZERO_UUID, ReplicaKey, Uuid, uuid_to_text
 from quorum.v1 import raft_pb2
 
 OWN_ADDRESS: Final = "the address is this node's own"
 """Not a fault: the list of bootstrap servers names every node, including this one."""
+MISMATCH: Final = "LOG_INCARNATION_MISMATCH"
 _PORT_MAX: Final = 65_535
 _PROOF_DOMAIN: Final = b"quorum peer process\0"
 _HINT_DOMAIN: Final = b"quorum peer process, shown where only a message led\0"
@@ -41,6 +42,8 @@ class Hello:
     """Drawn once per process; empty only where ``key.id`` is ``NO_NODE``. The serving side of a
     stream sends its ``process_proof`` instead. The opening side sends ``hinted_hello`` to an
     address that only a message named."""
+    log_incarnation_id: Uuid = ZERO_UUID
+    """The incarnation of the log that the directory belongs to (ADR 65)."""
     tcp_port: int = 0
     """Where this node answers TCP streams, on the host of its gRPC address; 0: nowhere. A node that
     has such a port also opens TCP streams."""
@@ -99,6 +102,7 @@ def encode_hello(hello: Hello) -> bytes:
         frame_version_max=hello.frame_version_max,
         process_id=hello.process_id,
         tcp_port=hello.tcp_port,
+        log_incarnation=_known(hello.log_incarnation_id),
     )
     return HEADER.pack(framing.HELLO, 0, HEADER.size, 0) + bytes(value.SerializeToString())
 
@@ -131,6 +135,7 @@ def decode_hello(data: bytes) -> Hello:
         frame_version_min=value.frame_version_min,
         frame_version_max=value.frame_version_max,
         process_id=value.process_id,
+        log_incarnation_id=codec.uuid_from_pb(value.log_incarnation),
         tcp_port=value.tcp_port,
     )
 
@@ -157,6 +162,13 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
             f"{theirs.config_digest.hex() or '(none)'}, that of this node {_name(ours)} "
             f"{ours.config_digest.hex() or '(none)'}: settings that must agree on all nodes differ"
         )
+    if theirs.log_incarnation_id != ours.log_incarnation_id:
+        return mismatch_text(
+            f"the peer {_name(theirs)}",
+            theirs.log_incarnation_id,
+            _name(ours),
+            ours.log_incarnation_id,
+        )
     if (
         theirs.frame_version_min > ours.frame_version_max
         or theirs.frame_version_max < ours.frame_version_min
@@ -169,6 +181,25 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
     if theirs.key.id != NO_NODE and theirs.key.id == ours.key.id:
         return f"the peer and this node both call themselves node {ours.key.id}"
     return None
+
+
+def mismatch_text(peer: str, theirs: Uuid, own_name: str, ours: Uuid) -> str:
+    """Return why two logs must not be mixed: both ids, and what to do."""
+    return (
+        f"{MISMATCH}: the directory of {peer} is of {_incarnation(theirs)} of the log, that of "
+        f"this node {own_name} of {_incarnation(ours)}. The log was recovered or restored, so "
+        "their records may differ: move the directory that is left behind aside, and run `quorate "
+        "format --no-initial-voters --log-incarnation ID` with the id of the log that goes on"
+    )
+
+
+def _incarnation(incarnation_id: Uuid) -> str:
+    is_first = incarnation_id == ZERO_UUID
+    return "the first incarnation" if is_first else f"incarnation {uuid_to_text(incarnation_id)}"
+
+
+def _known(incarnation_id: Uuid) -> bytes:
+    return b"" if incarnation_id == ZERO_UUID else incarnation_id
 
 
 def _name(hello: Hello) -> str:

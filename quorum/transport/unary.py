@@ -9,7 +9,8 @@ Guarantees:
        whose hello identifies it.
     2. Vote, BeginQuorumEpoch and EndQuorumEpoch reach the core only if the caller's certificate
        carries the name of the replica in the request. Without such names (``NodeNames``) there is
-       no proof, so none is accepted (ADR 43).
+       no proof, so none is accepted (ADR 43). Nor is one if the log is not of the first
+       incarnation, because the request names none (ADR 65).
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ from quorum.transport.answers import end, name_refusal
 from quorum.transport.callers import caller_of
 from quorum.transport.codec import PEERS
 from quorum.transport.framing import sender_key
+from quorum.transport.hello import MISMATCH
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
 from quorum.transport.link import Link
 from quorum.transport.message_reads import MessageLateError, MessageReads
 from quorum.transport.routes import Routes
 from quorum.transport.snapshots import serve_fetch_snapshot
-from quorum.types import NO_NODE, NodeId
+from quorum.types import NO_NODE, ZERO_UUID, NodeId, uuid_to_text
 from quorum.v1 import raft_pb2
 
 _UnaryHandler = Callable[[object, Any], Awaitable[bytes]]
@@ -157,6 +159,12 @@ class UnaryCalls:
         return self._bounded(name, call)
 
     def _check_author(self, author: NodeId, context: Any) -> None:
+        own = self._link.hello.log_incarnation_id
+        if own != ZERO_UUID:
+            raise _UnprovenError(
+                f"{MISMATCH}: the log here is of incarnation {uuid_to_text(own)}, and a unary call "
+                f"states none; node {author} takes part in elections on its stream (Exchange)"
+            )
         names = self._link.names
         if names is None:
             raise _UnprovenError(

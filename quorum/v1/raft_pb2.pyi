@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PeerHello(_message.Message):
-    __slots__ = ("cluster_id", "node_id", "directory_id", "config_digest", "frame_version_min", "frame_version_max", "process_id", "tcp_port")
+    __slots__ = ("cluster_id", "node_id", "directory_id", "config_digest", "frame_version_min", "frame_version_max", "process_id", "tcp_port", "log_incarnation")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -17,6 +17,7 @@ class PeerHello(_message.Message):
     FRAME_VERSION_MAX_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     TCP_PORT_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node_id: int
     directory_id: bytes
@@ -25,7 +26,8 @@ class PeerHello(_message.Message):
     frame_version_max: int
     process_id: bytes
     tcp_port: int
-    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., config_digest: _Optional[bytes] = ..., frame_version_min: _Optional[int] = ..., frame_version_max: _Optional[int] = ..., process_id: _Optional[bytes] = ..., tcp_port: _Optional[int] = ...) -> None: ...
+    log_incarnation: bytes
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., config_digest: _Optional[bytes] = ..., frame_version_min: _Optional[int] = ..., frame_version_max: _Optional[int] = ..., process_id: _Optional[bytes] = ..., tcp_port: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
 
 class ReadRound(_message.Message):
     __slots__ = ("epoch", "number")

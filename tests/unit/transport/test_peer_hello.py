@@ -18,7 +18,7 @@ from quorum.transport.limits import (
     REQUEST_BYTES_MAX,
     SERVER_OPTIONS,
 )
-from quorum.types import ReplicaKey
+from quorum.types import ReplicaKey, uuid_to_text
 from tests.support.peer_harness import (
     CLUSTER,
     answer_to,
@@ -53,6 +53,16 @@ THEIRS = Hello(CLUSTER, key(2), b"digest", process_id=b"theirs")
             replace(THEIRS, frame_version_min=0, frame_version_max=0),
             ["frame versions 0 to 0"],
         ),
+        (
+            replace(THEIRS, log_incarnation_id=b"i" * 16),
+            [
+                "LOG_INCARNATION_MISMATCH",
+                uuid_to_text(b"i" * 16),
+                "peer 2",
+                "the first incarnation",
+                "quorate format",
+            ],
+        ),
         (replace(THEIRS, process_id=b""), ["peer 2", "its process"]),
         (replace(THEIRS, key=ReplicaKey(2)), ["peer 2", "its disk"]),
     ],
@@ -70,6 +80,11 @@ def test_equal_clusters_talk() -> None:
     assert hello_problem(OURS, THEIRS) is None
     assert hello_problem(OURS, replace(THEIRS, frame_version_min=0, frame_version_max=9)) is None
     assert hello_problem(OURS, Hello(CLUSTER, key(-1), b"digest")) is None
+    recovered = [replace(each, log_incarnation_id=b"i" * 16) for each in (OURS, THEIRS)]
+    assert hello_problem(*recovered) is None
+    assert hello_problem(OURS, recovered[1]) is not None
+    assert hello_problem(recovered[0], THEIRS) is not None
+    assert decode_hello(encode_hello(recovered[0])) == recovered[0]
 
 
 @pytest.mark.parametrize(
@@ -77,9 +92,14 @@ def test_equal_clusters_talk() -> None:
     [
         ({"cluster": "other"}, 1, "belongs to cluster"),
         ({"digest": b"changed"}, 1, "cluster configuration"),
+        (
+            {"hello": replace(OURS, config_digest=b"", log_incarnation_id=b"i" * 16)},
+            1,
+            "LOG_INCARNATION_MISMATCH",
+        ),
         ({}, 5, "node 1 answers where node 5 is expected"),
     ],
-    ids=["cluster", "digest", "address of another node"],
+    ids=["cluster", "digest", "log incarnation", "address of another node"],
 )
 def test_a_refused_stream_carries_no_message_and_has_a_reason(
     settings: dict[str, object], dialled: int, words: str, caplog: pytest.LogCaptureFixture

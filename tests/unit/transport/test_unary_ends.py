@@ -11,12 +11,13 @@ import pytest
 from grpc import aio
 
 from quorum.transport.answers import STATUSES, abort
+from quorum.transport.hello import Hello
 from quorum.transport.limits import CLIENT_OPTIONS
 from quorum.transport.link import EXCHANGE_METHOD
 from quorum.transport.node_names import NodeNames
 from quorum.types import METADATA_TOPIC, NodeId
 from quorum.v1 import common_pb2, raft_pb2
-from tests.support.peer_harness import PATIENCE_S, replica, run
+from tests.support.peer_harness import CLUSTER, PATIENCE_S, key, replica, run
 
 METHODS = sorted(set(STATUSES) - {EXCHANGE_METHOD})
 
@@ -95,5 +96,25 @@ def test_a_status_that_comes_too_late_leaves_no_trace() -> None:
     async def scenario() -> None:
         with pytest.raises(asyncio.CancelledError):
             await abort(OverContext(), grpc.StatusCode.DEADLINE_EXCEEDED, "too late")
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("method", ["Vote", "BeginQuorumEpoch", "EndQuorumEpoch"])
+def test_a_recovered_log_has_elections_on_streams_only(method: str) -> None:
+    """A unary call states no incarnation of the log, so a proven former voter is refused too."""
+    hello = Hello(CLUSTER, key(1), b"", process_id=b"p", log_incarnation_id=b"i" * 16)
+
+    async def scenario() -> None:
+        async with (
+            replica(1, names=NAMES, hello=hello) as node,
+            aio.insecure_channel(node.address, options=CLIENT_OPTIONS) as channel,
+        ):
+            call = channel.unary_unary(f"/quorum.v1.RaftService/{method}")
+            with pytest.raises(aio.AioRpcError) as caught:
+                await call(REQUESTS[method].SerializeToString(), timeout=PATIENCE_S)
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            assert "LOG_INCARNATION_MISMATCH" in str(caught.value.details())
+            assert node.handler.received == []
 
     run(scenario())
