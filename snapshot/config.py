@@ -23,6 +23,10 @@ class SnapshotConfig:
         None, "Checkpoint at least this often if anything is new; 0: off.",
         AGE, kafka="metadata.log.max.snapshot.interval.ms",
     )  # fmt: skip
+    cpu_share: float = setting(
+        0.25, "Share of one core that writing a checkpoint may take; 1: as fast as it can.",
+        Range(0.01, 1),
+    )  # fmt: skip
     lease_ms: int = setting(60_000, "A transfer idle for this long no longer keeps its file.", WAIT)
 
     def problems(self) -> list[str]:

@@ -18,8 +18,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from quorate.client.batches import LogRecord
 from quorate.client.client import Client
-from quorate.client.log_consumer import LogConsumer, LogPosition
+from quorate.client.log_consumer import LogConsumer
 from quorate.client.watch import Watch, WatchEvent
+from quorum.log_position import LogPosition
 
 P = ParamSpec("P")
 Result = TypeVar("Result")

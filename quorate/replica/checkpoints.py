@@ -143,7 +143,7 @@ class CheckpointManager:
         future = self._generator.start(
             CheckpointRequest(
                 snapshot_id,
-                values,
+                self._host.paced(values),
                 provenance.timestamp_ms,
                 log_digest=log_digest,
                 kraft_version=1 if voter_set.voters else 0,

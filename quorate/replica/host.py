@@ -7,7 +7,7 @@ ones. The replica between them is the same code.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Protocol
 
@@ -36,6 +36,10 @@ class ReplicaHost(Host, Protocol):
     def on_checkpoint(self, info: CheckpointInfo) -> None:  # noqa: ARG002 - ignores it
         """A checkpoint was sealed, and the core knows it."""
         return
+
+    def paced(self, values: Iterable[bytes]) -> Iterable[bytes]:
+        """What the executor iterates in place of a checkpoint's ``values``."""
+        return values
 
     def on_group(self, batches: int) -> None:  # noqa: ARG002 - ignores it
         """A group of this many batches was appended."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from metrics.observer import Observer
 from quorate.config.server_config import ServerConfig
@@ -18,6 +18,7 @@ from quorate.logs import log_event
 from quorate.replica.boot import Stores
 from quorate.replica.host import ReplicaHost
 from quorate.replica.replica import Replica
+from quorate.server.checkpoint_pace import paced
 from quorate.server.metering import MeteredListener
 from quorate.server.worker import Worker
 from quorum.core.contract.events import Event
@@ -62,6 +63,7 @@ class ServerHost(Shell, ReplicaHost):
         self.rng = rng
         self.executor = Worker("checkpoint")
         self._observer = observer
+        self._checkpoint_share = config.snapshot.cpu_share
         self._gather_s = config.quorum.high_watermark_delay_ms / 1000
         self._loop.set_exception_handler(self._on_loop_error)
 
@@ -94,6 +96,10 @@ class ServerHost(Shell, ReplicaHost):
         """Log it and count it."""
         _log.error("event=replay_fault message=%s", message)
         self._observer.metadata_failed()
+
+    def paced(self, values: Iterable[bytes]) -> Iterable[bytes]:
+        """Let the worker's thread take only its share of a core."""
+        return paced(values, self._checkpoint_share)
 
     def on_group(self, batches: int) -> None:
         """Count it."""

@@ -8,7 +8,6 @@ the node stops. A second stop signal ends the process with 1, or with the code o
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import logging
 import random
@@ -25,6 +24,7 @@ from quorate.config.security import INSECURE
 from quorate.config.server_config import ServerConfig
 from quorate.logs import configure_logging
 from quorate.server.boot_report import log_boot
+from quorate.server.cycle_collection import CycleCollection
 from quorate.server.ending import Ending, trace_of
 from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
@@ -38,7 +38,6 @@ from quorum.log.filesystem import OsFileSystem
 from quorum.ports import FileSystem
 
 _log = logging.getLogger("quorate.server")
-_GC_THRESHOLDS = (50_000, 20, 100)
 
 
 def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig]) -> int:
@@ -112,15 +111,17 @@ async def live(node: ServerNode, ending: Ending) -> None:
 
     The reason may come before the start is over: the start is finished then, not broken off.
     """
+    collection = CycleCollection(lambda: node.replica.controller.image.provenance.end_offset)
     try:
         await node.start()
         if not ending.is_due:
-            _spare_collector()
+            collection.start()
             _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
         await ending.wait()
         if ending.failure is None:
             await ending.unless_failed(node.transfer_leadership())
     finally:
+        collection.stop()
         await node.stop()
 
 
@@ -134,17 +135,6 @@ def _report_end(ending: Ending) -> Exit:
         words = f"error: the node stopped: {reason}" + (f" ({hint})" if hint else "")
         print(visible(words), file=sys.stderr)  # noqa: T201 - the command ends here
     return ending.status
-
-
-def _spare_collector() -> None:
-    """Let the garbage collector look less often, and not at what was loaded at the start.
-
-    A node makes many small objects that reference counting frees at once; at the default
-    thresholds the collector walks through the image again and again for nothing.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def _filesystem(name: str) -> FileSystem:

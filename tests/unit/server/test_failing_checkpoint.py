@@ -24,6 +24,7 @@ class Disk(OsFileSystem):
     """Holds the sync of an unfinished checkpoint until released, and fails it then."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.is_held, self.released = threading.Event(), threading.Event()
         self.failure: StorageError | None = None
 
