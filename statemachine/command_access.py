@@ -106,6 +106,15 @@ def _init_producer_id(_view: View, command: commands.InitProducerId) -> Needs:
     return (Action(kind, command.transactional_id, int(AclOperation.WRITE)),)
 
 
+def on_group(name: str, operation: AclOperation) -> Action:
+    """Return an action on a group of consumers."""
+    return Action(int(ResourceKind.GROUP), name, int(operation))
+
+
+def _commit_position(_view: View, command: commands.CommitPosition) -> Needs:
+    return (on_group(command.group, AclOperation.READ),)
+
+
 def _always(needs: Needs) -> Callable[[View, Any], Needs]:
     return lambda _view, _command: needs
 
@@ -127,5 +136,7 @@ NEEDS: Final[Mapping[type[commands.Command], Callable[[View, Any], Needs]]] = {
     commands.ImportBatch: _always(_ALTER_CLUSTER),
     commands.CreateAcls: _always(_ALTER_CLUSTER),
     commands.DeleteAcls: _always(_ALTER_CLUSTER),
+    commands.CommitPosition: _commit_position,
 }
-"""What each command needs. A command that is missing here is refused."""
+"""What each command needs. A command that is missing here is refused. A command with a position
+needs what both of its parts need."""

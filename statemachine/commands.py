@@ -333,7 +333,43 @@ class DeleteAcls:
     dry_run: bool = False
 
 
-Command: TypeAlias = (
+@dataclass(frozen=True, slots=True)
+class ReadEpoch:
+    """An epoch that a consumer has read, with the log digest below its start, if known."""
+
+    epoch: int
+    start_offset: int
+    log_digest: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPosition:
+    """Store how far a group has read the log; fields as in ``quorum.log_position.LogPosition``."""
+
+    group: str
+    offset: int
+    leader_epoch: int = -1
+    epochs: tuple[ReadEpoch, ...] = ()
+    log_digest: bytes = b""
+    log_incarnation: bytes = b""
+    metadata: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WithPosition:
+    """A command, and the position that it was computed from, in one batch: both or neither."""
+
+    command: SingleCommand
+    position: CommitPosition
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether the command is only evaluated."""
+        return self.command.dry_run
+
+
+SingleCommand: TypeAlias = (
     IncrementalAlterConfigs
     | CreateTopic
     | DeleteTopic
@@ -350,4 +386,6 @@ Command: TypeAlias = (
     | ImportBatch
     | CreateAcls
     | DeleteAcls
+    | CommitPosition
 )
+Command: TypeAlias = SingleCommand | WithPosition

@@ -2,8 +2,8 @@
 
 The leader builds one over its newest image to evaluate commands against uncommitted state. Every
 replica builds one to apply committed batches. The section attributes (``features``, ``cluster``,
-``topics``, ``configs``, ``security``, ``producers``) answer the same lookups as those of
-``MetadataImage``: they are the base's sections until a record first changes one.
+``topics``, ``configs``, ``security``, ``producers``, ``positions``) answer the same lookups as
+those of ``MetadataImage``: they are the base's sections until a record first changes one.
 
 Metadata transactions (KIP-868): while one is open, ``view`` includes its effects, because later
 records build on them, but ``finish`` refuses. An abort restores the state at its begin.

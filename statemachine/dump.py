@@ -81,6 +81,7 @@ def count_records(image: MetadataImage) -> int:
         + (image.cluster.highest_broker_epoch != NO_EPOCH)
         + len(producer_state.states)
         + len(producer_state.transactional_ids)
+        + len(image.positions.by_group)
         + (image.source is not None)
     )
 
@@ -243,5 +244,8 @@ def _own(image: MetadataImage) -> Iterator[MetadataRecord]:
     transactional = image.producers.transactional_ids
     for name in sorted(transactional):
         yield transactional[name]
+    positions = image.positions.by_group
+    for group in sorted(positions):
+        yield positions[group]
     if image.source is not None:
         yield state_record(image.source)

@@ -23,6 +23,7 @@ from statemachine.sections.cluster import (
 from statemachine.sections.configs import ConfigsImage
 from statemachine.sections.features import FeaturesImage
 from statemachine.sections.map_delta import EMPTY_MAP
+from statemachine.sections.positions import PositionsImage
 from statemachine.sections.producers import ProducersImage
 from statemachine.sections.security import SecurityImage
 from statemachine.sections.topics import TopicsImage
@@ -58,6 +59,7 @@ class MetadataImage:
     configs: ConfigsImage = field(default_factory=ConfigsImage)
     security: SecurityImage = field(default_factory=SecurityImage)
     producers: ProducersImage = field(default_factory=ProducersImage)
+    positions: PositionsImage = field(default_factory=PositionsImage)
     extras: Map[RecordKey, Extra] = EMPTY_MAP
     """Unknown fields of the records behind the image, by record key."""
 
@@ -87,6 +89,7 @@ class MetadataImage:
             self.configs,
             self.security,
             self.producers,
+            self.positions,
             self.extras,
         )
 
@@ -99,6 +102,7 @@ class MetadataImage:
             and self.configs is other.configs
             and self.security is other.security
             and self.producers is other.producers
+            and self.positions is other.positions
             and self.extras is other.extras
         )
 

@@ -50,6 +50,7 @@ def is_blank(image: MetadataImage) -> bool:
         or producers.next_id
         or producers.states
         or producers.transactional_ids
+        or image.positions.by_group
     )
 
 

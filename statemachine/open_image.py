@@ -16,6 +16,7 @@ from statemachine.import_state import IMPORT_KEY, ImportState
 from statemachine.sections.cluster import ClusterDelta, ClusterImage
 from statemachine.sections.configs import ConfigsDelta, ConfigsImage
 from statemachine.sections.features import FeaturesDelta, FeaturesImage
+from statemachine.sections.positions import PositionsDelta, PositionsImage
 from statemachine.sections.producers import ProducersDelta, ProducersImage
 from statemachine.sections.security import SecurityDelta, SecurityImage
 from statemachine.sections.topics import TopicsDelta, TopicsImage
@@ -78,6 +79,7 @@ class OpenImage:
         "features",
         "finished",
         "headers",
+        "positions",
         "producers",
         "security",
         "source",
@@ -95,6 +97,7 @@ class OpenImage:
         self.configs: ConfigsImage | ConfigsDelta = base.configs
         self.security: SecurityImage | SecurityDelta = base.security
         self.producers: ProducersImage | ProducersDelta = base.producers
+        self.positions: PositionsImage | PositionsDelta = base.positions
         self.tracker = ChangeTracker(base.extras)
         self.transaction: OpenTransaction | None = None
         self.finished: MetadataImage | None = None
@@ -131,6 +134,7 @@ class OpenImage:
         """
         features, cluster, topics = self.features, self.cluster, self.topics
         configs, security, producers = self.configs, self.security, self.producers
+        positions = self.positions
         return MetadataImage(
             self.provenance,
             features.settle() if isinstance(features, FeaturesDelta) else features,
@@ -139,6 +143,7 @@ class OpenImage:
             configs.settle() if isinstance(configs, ConfigsDelta) else configs,
             security.settle() if isinstance(security, SecurityDelta) else security,
             producers.settle() if isinstance(producers, ProducersDelta) else producers,
+            positions.settle() if isinstance(positions, PositionsDelta) else positions,
             self.tracker.extras.settle(),
         )
 
@@ -150,6 +155,7 @@ class OpenImage:
         self.configs = image.configs
         self.security = image.security
         self.producers = image.producers
+        self.positions = image.positions
 
     def set_source(self, source: ImportState) -> None:
         """Set the progress of the import of another cluster's metadata."""
@@ -197,4 +203,11 @@ class OpenImage:
         section = self.producers
         if not isinstance(section, ProducersDelta):
             section = self.producers = ProducersDelta(section, self.tracker)
+        return section
+
+    def open_positions(self) -> PositionsDelta:
+        """Return the committed positions, opened for changing."""
+        section = self.positions
+        if not isinstance(section, PositionsDelta):
+            section = self.positions = PositionsDelta(section, self.tracker)
         return section

@@ -9,15 +9,22 @@ See: docs/reference/record-types.md (Metadata records); ADR 2.
 
 from __future__ import annotations
 
-from statemachine import records_cluster, records_own, records_security, records_topics
+from statemachine import (
+    records_cluster,
+    records_own,
+    records_positions,
+    records_security,
+    records_topics,
+)
 from statemachine.records_cluster import *
 from statemachine.records_own import *
+from statemachine.records_positions import *
 from statemachine.records_schema import *
 from statemachine.records_schema import MetadataRecord, RecordType, describe
 from statemachine.records_security import *
 from statemachine.records_topics import *
 
-_FAMILIES = (records_cluster, records_topics, records_security, records_own)
+_FAMILIES = (records_cluster, records_topics, records_security, records_own, records_positions)
 _RECORD_CLASSES = {
     found.API_KEY: found
     for family in _FAMILIES

@@ -135,6 +135,14 @@ def _remove_transactional_id(delta: OpenImage, record: records.RemoveTransaction
     delta.open_producers().replay_transactional_removal(record.transactional_id)
 
 
+def _commit_position(delta: OpenImage, record: records.CommittedPositionRecord) -> None:
+    delta.open_positions().replay_commit(record)
+
+
+def _remove_position(delta: OpenImage, record: records.RemoveCommittedPositionRecord) -> None:
+    delta.open_positions().replay_removal(record.group)
+
+
 def _broker_epoch(delta: OpenImage, record: records.BrokerEpochRecord) -> None:
     delta.open_cluster().replay_highest_epoch(record)
 
@@ -224,5 +232,7 @@ REPLAY: dict[type[records.MetadataRecord], Replay] = {
     records.RemoveTransactionalIdRecord: _remove_transactional_id,
     records.BeginImportRecord: _begin_import,
     records.ImportStateRecord: _import_state,
+    records.CommittedPositionRecord: _commit_position,
+    records.RemoveCommittedPositionRecord: _remove_position,
 }
 """Effect of every record type. A test compares its keys with ``RECORD_TYPES``."""

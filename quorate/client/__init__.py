@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from quorate.client.log_consumer import LogConsumer, LogState, ResetPolicy
     from quorate.client.pending import Applied
+    from quorate.client.positions import CommittedPosition
     from quorate.client.queries import LINEARIZABLE, LOCAL, at_least
     from quorate.client.watch import Watch, WatchEvent
     from quorate.client.writes import BROKER, TOPIC
@@ -43,6 +44,7 @@ __all__ = [
     "BlockingClient",
     "Client",
     "ClientError",
+    "CommittedPosition",
     "LogConsumer",
     "LogPosition",
     "LogRecord",
@@ -67,6 +69,7 @@ _PLACES: Final = {
     "BlockingClient": "blocking",
     "Client": "client",
     "ClientError": "errors",
+    "CommittedPosition": "positions",
     "LINEARIZABLE": "queries",
     "LOCAL": "queries",
     "LogConsumer": "log_consumer",

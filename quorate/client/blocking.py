@@ -94,6 +94,8 @@ class BlockingClient:
     update_features = _blocking(Client.update_features)
     create_acls = _blocking(Client.create_acls)
     delete_acls = _blocking(Client.delete_acls)
+    commit_position = _blocking(Client.commit_position)
+    fetch_positions = _blocking(Client.fetch_positions)
     allocate_producer_ids = _blocking(Client.allocate_producer_ids)
     init_producer_id = _blocking(Client.init_producer_id)
     list_topics = _blocking(Client.list_topics)

@@ -16,7 +16,8 @@ from google.protobuf.message import Message
 
 from quorate.client.caller import BACKOFF_SECONDS, Caller
 from quorate.client.channels import Nodes
-from quorate.client.errors import ClientError, UnavailableError
+from quorate.client.errors import ClientError, RefusedError, UnavailableError
+from quorate.client.positions import CommittedPosition, committed
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.commands_pb2 import AclFilter, ConfigResourceType
 from quorum.v1.errors_pb2 import LeaderHint
@@ -86,6 +87,23 @@ class Queries:
             "metadata", "DescribeConfigs", request, read
         )
         return response
+
+    async def fetch_positions(
+        self, groups: Iterable[str], *, read: ReadOptions = LINEARIZABLE
+    ) -> dict[str, CommittedPosition | None]:
+        """The positions that groups have committed; None where there is none, or it has expired.
+
+        Raises:
+            RefusedError: GROUP_AUTHORIZATION_FAILED, one of the groups may not be seen.
+        """
+        request = metadata_pb2.FetchPositionsRequest(read=read, groups=groups)
+        response: metadata_pb2.FetchPositionsResponse = await self._ask(
+            "metadata", "FetchPositions", request, read
+        )
+        for each in response.positions:
+            if each.error_code:
+                raise RefusedError(each.error_code, f"the position of group {each.group!r}")
+        return {each.group: committed(each) for each in response.positions}
 
     async def describe_cluster(
         self, *, read: ReadOptions = LOCAL

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from quorate.client.pending import Applied
+from quorate.client.positions import position_message
 from quorate.client.writer import Writer
+from quorum.log_position import LogPosition
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.commands_pb2 import Command
 
@@ -40,6 +42,27 @@ class Writes:
             command.origin.CopyFrom(origin)
         limit = self._write_timeout if timeout is None else timeout
         return await self._writer.submit(command, limit)
+
+    async def commit_position(
+        self,
+        group: str,
+        position: LogPosition,
+        *,
+        command: Command | None = None,
+        metadata: str = "",
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Store how far a group has processed the log; the newest position counts.
+
+        With a ``command``, both are in one batch: either both are applied or neither is. Under a
+        named writer this makes read-process-write exactly once. The message of the command is
+        changed and must not be used again.
+        """
+        message = position_message(group, position, metadata)
+        if command is None:
+            return await self.write(Command(commit_position=message), timeout=timeout)
+        command.with_position.CopyFrom(message)
+        return await self.write(command, timeout=timeout)
 
     async def set_config(
         self,

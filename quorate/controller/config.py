@@ -66,7 +66,13 @@ class ControllerConfig:
         604_800_000, "Forget a producer unused for this long.",
         AGE, kafka="transactional.id.expiration.ms",
     )  # fmt: skip
-    producer_expiry_check_ms: int = setting(60_000, "How often that is looked for.", WAIT)
+    position_expiration_ms: int = setting(
+        604_800_000, "Forget a consumer position that was not committed again for this long.",
+        AGE, kafka="offsets.retention.minutes",
+    )  # fmt: skip
+    producer_expiry_check_ms: int = setting(
+        60_000, "How often such producers and positions are looked for.", WAIT
+    )
 
     def __post_init__(self) -> None:
         problems = out_of_range(self)

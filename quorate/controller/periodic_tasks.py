@@ -17,12 +17,13 @@ from statemachine.records import (
     ExpireProducerRecord,
     MetadataRecord,
     NoOpRecord,
+    RemoveCommittedPositionRecord,
     RemoveTransactionalIdRecord,
 )
 from statemachine.sessions import BrokerGeneration, BrokerSessions
 
 EXPIRED_PER_BATCH_MAX = 1_000
-"""Producers forgotten in one batch; the rest follows with the next group."""
+"""Producers, or positions, forgotten in one batch; the rest follows with the next group."""
 
 
 class PeriodicTasks:
@@ -81,6 +82,11 @@ class PeriodicTasks:
                 if len(expired) == EXPIRED_PER_BATCH_MAX:
                     self._next_expiry_check_ms = now_ms
                 yield expired
+            expired = expired_positions(delta, wall_ms - self._config.position_expiration_ms)
+            if expired:
+                if len(expired) == EXPIRED_PER_BATCH_MAX:
+                    self._next_expiry_check_ms = now_ms
+                yield expired
 
     def idle_records(self, now_ms: int) -> list[MetadataRecord]:
         """Yield a NoOpRecord if nothing was written for the idle interval."""
@@ -123,6 +129,20 @@ def expired_producers(delta: ImageDelta, oldest_kept_ms: int) -> list[MetadataRe
         if is_unused and known.last_update_ms < oldest_kept_ms:
             records.append(RemoveTransactionalIdRecord(name))
     return records
+
+
+def expired_positions(delta: ImageDelta, oldest_kept_ms: int) -> list[MetadataRecord]:
+    """Records that forget positions that were not committed since ``oldest_kept_ms`` (320.6).
+
+    At most ``EXPIRED_PER_BATCH_MAX``, in the order of their groups.
+    """
+    positions = delta.positions.by_group
+    gone = [
+        group
+        for group in sorted(positions)
+        if positions[group].commit_timestamp_ms < oldest_kept_ms
+    ][:EXPIRED_PER_BATCH_MAX]
+    return [RemoveCommittedPositionRecord(group) for group in gone]
 
 
 def activation_batches(

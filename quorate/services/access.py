@@ -21,7 +21,7 @@ from quorate.services.roles import RULES, Role, Rule, named
 from quorum.errors import CommandError, ErrorCode
 from quorum.transport.node_names import NodeNames
 from statemachine.command_access import CHANGING, IDEMPOTENT_WRITE, NEEDS, REFUSAL_OF
-from statemachine.commands import Command, IncrementalAlterConfigs
+from statemachine.commands import Command, IncrementalAlterConfigs, WithPosition
 from statemachine.image import MetadataImage
 from statemachine.prepare.view import View
 from statemachine.sections.acl_index import (
@@ -172,6 +172,10 @@ class Access:
             RequestRefusedError: The authorization code of the resource.
         """
         if self._is_operator:
+            return
+        if type(command) is WithPosition:
+            self.check_command(view, command.position)
+            self.check_command(view, command.command)
             return
         index = view.security.acl_index
         if type(command) is IncrementalAlterConfigs:

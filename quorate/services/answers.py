@@ -144,6 +144,7 @@ ANSWERS: Mapping[str, Refusals] = {
         | _TOPIC_DENIED
         | _DENIED,
     ),
+    "FetchPositions": Refusals(_READ, parts=frozenset({Code.GROUP_AUTHORIZATION_FAILED})),
     "ReadStream": Refusals(_STREAM, _READ - _DENIED - {Code.BROKER_NOT_AVAILABLE}),
     "DescribeCluster": Refusals(_READ),
     "DescribeQuorum": Refusals(_CALL),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, cast, get_args
 
 from quorum.errors import CommandError, ErrorCode
 from quorum.protobuf_table import EMPTY, CodecTable, Converter
@@ -32,7 +32,12 @@ def to_command(message: wire.Command) -> Command:
     kind = message.WhichOneof("kind")
     if kind is None:
         raise CommandError(ErrorCode.INVALID_REQUEST, "the command is empty or of an unknown kind")
-    return CONVERTERS[kind](getattr(message, kind))
+    command = CONVERTERS[kind](getattr(message, kind))
+    if message.HasField("with_position"):
+        position = COMMANDS[commands.CommitPosition].from_pb(message.with_position)
+        # The message has one kind, so the command is a single one.
+        return commands.WithPosition(cast("commands.SingleCommand", command), position)
+    return command
 
 
 COMMANDS: Final = CodecTable(
@@ -65,6 +70,7 @@ COMMANDS.describe(
     commands.ReplicaAssignment, wire.ReplicaAssignment, rename={"replicas": "broker_ids"}
 )
 COMMANDS.describe(commands.IsrMember, wire.IsrMember)
+COMMANDS.describe(commands.ReadEpoch, wire.ReadEpoch)
 COMMANDS.describe(commands.PartitionAlteration, wire.PartitionAlteration)
 COMMANDS.describe(commands.TopicAlteration, wire.TopicAlteration)
 COMMANDS.describe(commands.Listener, wire.BrokerListener)

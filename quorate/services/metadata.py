@@ -19,6 +19,7 @@ from quorate.services.calls import (
 from quorate.services.closing import Closing
 from quorate.services.log_reads import LogReads
 from quorate.services.ports import ServedNode
+from quorate.services.positions import add_positions
 from quorate.services.queries import ImageQueries
 from quorate.services.read_stream import ReadSession
 from quorate.services.reads import Reads
@@ -108,6 +109,7 @@ class MetadataService:
             "ListTopics": (self._list_topics, wire.ListTopicsRequest),
             "DescribeTopics": (self._describe_topics, wire.DescribeTopicsRequest),
             "DescribeConfigs": (self._describe_configs, wire.DescribeConfigsRequest),
+            "FetchPositions": (self._fetch_positions, wire.FetchPositionsRequest),
         }
         for name, (method, request_type) in queries.items():
             methods[name] = unary(
@@ -186,4 +188,12 @@ class MetadataService:
         image = await self._reads.image(request.read, context)
         response = metadata_pb2.DescribeConfigsResponse(position=self._reads.position(image))
         self._queries.describe_configs(image, request, response, self._access_of(context))
+        return response
+
+    async def _fetch_positions(
+        self, request: metadata_pb2.FetchPositionsRequest, context: Context
+    ) -> metadata_pb2.FetchPositionsResponse:
+        image = await self._reads.image(request.read, context)
+        response = metadata_pb2.FetchPositionsResponse(position=self._reads.position(image))
+        add_positions(image, request, response, self._access_of(context))
         return response

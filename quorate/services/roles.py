@@ -65,6 +65,7 @@ _METADATA: Final[Mapping[str, Rule]] = {
     "ListTopics": _REQUEST,
     "DescribeTopics": _REQUEST,
     "DescribeConfigs": _REQUEST,
+    "FetchPositions": _REQUEST,
     "ReadStream": _REQUEST,
 }
 _ADMIN: Final[Mapping[str, Rule]] = {

@@ -135,11 +135,12 @@ ACL_PERMISSION_TYPE_DENY: AclPermissionType
 ACL_PERMISSION_TYPE_ALLOW: AclPermissionType
 
 class Command(_message.Message):
-    __slots__ = ("tag", "sequence", "origin", "is_repeat", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch", "create_acls", "delete_acls")
+    __slots__ = ("tag", "sequence", "origin", "is_repeat", "with_position", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch", "create_acls", "delete_acls", "commit_position")
     TAG_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     IS_REPEAT_FIELD_NUMBER: _ClassVar[int]
+    WITH_POSITION_FIELD_NUMBER: _ClassVar[int]
     INCREMENTAL_ALTER_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     BROKER_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     ALTER_PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -155,10 +156,12 @@ class Command(_message.Message):
     IMPORT_BATCH_FIELD_NUMBER: _ClassVar[int]
     CREATE_ACLS_FIELD_NUMBER: _ClassVar[int]
     DELETE_ACLS_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_POSITION_FIELD_NUMBER: _ClassVar[int]
     tag: int
     sequence: int
     origin: CommandOrigin
     is_repeat: bool
+    with_position: CommitPosition
     incremental_alter_configs: IncrementalAlterConfigs
     broker_heartbeat: BrokerHeartbeat
     alter_partition: AlterPartition
@@ -174,7 +177,8 @@ class Command(_message.Message):
     import_batch: ImportBatch
     create_acls: CreateAcls
     delete_acls: DeleteAcls
-    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAcls, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAcls, _Mapping]] = ...) -> None: ...
+    commit_position: CommitPosition
+    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., with_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAcls, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAcls, _Mapping]] = ..., commit_position: _Optional[_Union[CommitPosition, _Mapping]] = ...) -> None: ...
 
 class CommandOrigin(_message.Message):
     __slots__ = ("request_id", "reason", "traceparent")
@@ -637,6 +641,36 @@ class DeleteAclsResult(_message.Message):
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     removed: _containers.RepeatedCompositeFieldContainer[AclEntry]
     def __init__(self, removed: _Optional[_Iterable[_Union[AclEntry, _Mapping]]] = ...) -> None: ...
+
+class ReadEpoch(_message.Message):
+    __slots__ = ("epoch", "start_offset", "log_digest")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    start_offset: int
+    log_digest: bytes
+    def __init__(self, epoch: _Optional[int] = ..., start_offset: _Optional[int] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
+
+class CommitPosition(_message.Message):
+    __slots__ = ("group", "offset", "leader_epoch", "epochs", "log_digest", "log_incarnation", "metadata", "dry_run")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    offset: int
+    leader_epoch: int
+    epochs: _containers.RepeatedCompositeFieldContainer[ReadEpoch]
+    log_digest: bytes
+    log_incarnation: bytes
+    metadata: str
+    dry_run: bool
+    def __init__(self, group: _Optional[str] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., epochs: _Optional[_Iterable[_Union[ReadEpoch, _Mapping]]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., metadata: _Optional[str] = ..., dry_run: bool = ...) -> None: ...
 
 class CommandResult(_message.Message):
     __slots__ = ("create_topic", "delete_topic", "alter_partition", "register_broker", "broker_heartbeat", "allocate_producer_ids", "init_producer_id", "elect_leaders", "update_features", "create_partitions", "create_acls", "delete_acls")

@@ -394,6 +394,44 @@ class ConfigResource(_message.Message):
     name: str
     def __init__(self, type: _Optional[_Union[_commands_pb2.ConfigResourceType, str]] = ..., name: _Optional[str] = ...) -> None: ...
 
+class FetchPositionsRequest(_message.Message):
+    __slots__ = ("read", "groups")
+    READ_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    read: ReadOptions
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CommittedPosition(_message.Message):
+    __slots__ = ("group", "error_code", "offset", "leader_epoch", "epochs", "log_digest", "log_incarnation", "metadata", "commit_timestamp_ms")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    error_code: _common_pb2.ErrorCode
+    offset: int
+    leader_epoch: int
+    epochs: _containers.RepeatedCompositeFieldContainer[_commands_pb2.ReadEpoch]
+    log_digest: bytes
+    log_incarnation: bytes
+    metadata: str
+    commit_timestamp_ms: int
+    def __init__(self, group: _Optional[str] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., epochs: _Optional[_Iterable[_Union[_commands_pb2.ReadEpoch, _Mapping]]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., metadata: _Optional[str] = ..., commit_timestamp_ms: _Optional[int] = ...) -> None: ...
+
+class FetchPositionsResponse(_message.Message):
+    __slots__ = ("position", "positions")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    position: ReadPosition
+    positions: _containers.RepeatedCompositeFieldContainer[CommittedPosition]
+    def __init__(self, position: _Optional[_Union[ReadPosition, _Mapping]] = ..., positions: _Optional[_Iterable[_Union[CommittedPosition, _Mapping]]] = ...) -> None: ...
+
 class DescribeConfigsRequest(_message.Message):
     __slots__ = ("read", "resources", "include_defaults")
     READ_FIELD_NUMBER: _ClassVar[int]

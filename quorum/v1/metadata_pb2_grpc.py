@@ -79,6 +79,11 @@ class MetadataServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsResponse.FromString,
                 _registered_method=True)
+        self.FetchPositions = channel.unary_unary(
+                '/quorum.v1.MetadataService/FetchPositions',
+                request_serializer=quorum_dot_v1_dot_metadata__pb2.FetchPositionsRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_metadata__pb2.FetchPositionsResponse.FromString,
+                _registered_method=True)
         self.ReadStream = channel.stream_stream(
                 '/quorum.v1.MetadataService/ReadStream',
                 request_serializer=quorum_dot_v1_dot_metadata__pb2.ReadStreamRequest.SerializeToString,
@@ -150,6 +155,13 @@ class MetadataServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchPositions(self, request, context):
+        """Returns the positions that groups of consumers have committed (CommitPosition).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReadStream(self, request_iterator, context):
         """Many queries at a time over one stream to any node. Answers come in any order, by tag.
         """
@@ -204,6 +216,11 @@ def add_MetadataServiceServicer_to_server(servicer, server):
                     servicer.DescribeConfigs,
                     request_deserializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_metadata__pb2.DescribeConfigsResponse.SerializeToString,
+            ),
+            'FetchPositions': grpc.unary_unary_rpc_method_handler(
+                    servicer.FetchPositions,
+                    request_deserializer=quorum_dot_v1_dot_metadata__pb2.FetchPositionsRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_metadata__pb2.FetchPositionsResponse.SerializeToString,
             ),
             'ReadStream': grpc.stream_stream_rpc_method_handler(
                     servicer.ReadStream,
@@ -454,6 +471,33 @@ class MetadataService(object):
             '/quorum.v1.MetadataService/DescribeConfigs',
             quorum_dot_v1_dot_metadata__pb2.DescribeConfigsRequest.SerializeToString,
             quorum_dot_v1_dot_metadata__pb2.DescribeConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchPositions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.MetadataService/FetchPositions',
+            quorum_dot_v1_dot_metadata__pb2.FetchPositionsRequest.SerializeToString,
+            quorum_dot_v1_dot_metadata__pb2.FetchPositionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

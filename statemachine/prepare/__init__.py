@@ -21,6 +21,11 @@ from statemachine.prepare.heartbeats import prepare_broker_heartbeat
 from statemachine.prepare.imports import prepare_import_batch
 from statemachine.prepare.in_sync import prepare_alter_partition
 from statemachine.prepare.partitions import prepare_create_partitions, prepare_elect_leaders
+from statemachine.prepare.positions import (
+    check_combination,
+    prepare_commit_position,
+    with_position,
+)
 from statemachine.prepare.producer_ids import (
     prepare_allocate_producer_ids,
     prepare_init_producer_id,
@@ -33,6 +38,15 @@ from statemachine.prepare.topics import (
 from statemachine.prepare.view import View
 
 _Evaluator: TypeAlias = Callable[[View, Any, EvaluationContext], Prepared]
+
+
+def _prepare_with_position(
+    view: View, command: commands.WithPosition, context: EvaluationContext
+) -> Prepared:
+    check_combination(command)
+    prepared = prepare(view, command.command, context)
+    return with_position(prepared, prepare_commit_position(view, command.position, context))
+
 
 EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.IncrementalAlterConfigs: prepare_incremental_alter_configs,
@@ -51,6 +65,8 @@ EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.ImportBatch: prepare_import_batch,
     commands.CreateAcls: prepare_create_acls,
     commands.DeleteAcls: prepare_delete_acls,
+    commands.CommitPosition: prepare_commit_position,
+    commands.WithPosition: _prepare_with_position,
 }
 """Evaluator of every command."""
 

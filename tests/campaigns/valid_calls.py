@@ -22,6 +22,14 @@ EXCHANGE = f"/{SERVICE_NAME}/{EXCHANGE_METHOD}"
 STRANGER = 77
 TOPIC = "campaign"
 CONFIG = "log.retention.ms"
+POSITION = wire.CommitPosition(
+    group="mutants",
+    offset=9,
+    leader_epoch=2,
+    epochs=[wire.ReadEpoch(epoch=1), wire.ReadEpoch(epoch=2, start_offset=4, log_digest=b"d" * 16)],
+    log_digest=b"e" * 16,
+    metadata="m",
+)
 METHODS = {
     f"/{service.full_name}/{method.name}": method
     for module in (raft_pb2, metadata_pb2, admin_pb2, health_pb2, reflection_pb2)
@@ -111,8 +119,11 @@ def commands(cluster_state: ClusterState) -> dict[str, wire.Command]:
             ]
         ),
         "delete_acls": wire.DeleteAcls(filters=[wire.AclFilter(principal="User:m")]),
+        "commit_position": POSITION,
     }
-    return {name: wire.Command(tag=1, **{name: kind}) for name, kind in kinds.items()}
+    made = {name: wire.Command(tag=1, **{name: kind}) for name, kind in kinds.items()}
+    made["unregister_broker"].with_position.CopyFrom(POSITION)
+    return made
 
 
 def valid_calls(cluster_state: ClusterState) -> dict[str, list[Any]]:
@@ -147,6 +158,9 @@ def valid_calls(cluster_state: ClusterState) -> dict[str, list[Any]]:
                 read=read,
                 resources=[metadata_pb2.ConfigResource(type=wire.CONFIG_RESOURCE_TYPE_BROKER)],
             )
+        ],
+        "/quorum.v1.MetadataService/FetchPositions": [
+            metadata_pb2.FetchPositionsRequest(read=read, groups=[POSITION.group])
         ],
         "/quorum.v1.MetadataService/ReadStream": [
             metadata_pb2.ReadStreamRequest(queries=[{"tag": 1, "list_topics": {"read": read}}]),

@@ -47,6 +47,8 @@ WITHOUT_A_VERB = {
     "init_producer_id": "a producer's own",
     "leader": "an address that the client remembers",
     "list_offsets": "what `consumer` begins with",
+    "commit_position": "what a program does that consumes the log",
+    "fetch_positions": "what such a program does when it starts",
     "read_state": "what `consumer` reads instead of records that were trimmed",
     "offset_for_leader_epoch": "what `consumer` detects truncation with",
     "watch": "a program follows the state with it",

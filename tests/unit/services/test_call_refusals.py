@@ -291,6 +291,7 @@ def test_a_consumer_that_is_ahead_of_its_node_comes_again(method: str) -> None:
     [
         ("DescribeTopics", {"names": ["t"] * 10_001}),
         ("DescribeConfigs", {"resources": [metadata_pb2.ConfigResource()] * 10_001}),
+        ("FetchPositions", {"groups": ["g"] * 1_001}),
     ],
 )
 def test_too_much_asked_at_once_is_refused(method: str, fields: dict[str, Any]) -> None:

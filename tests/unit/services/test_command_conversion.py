@@ -26,7 +26,16 @@ def test_every_kind_has_a_converter_and_every_command_a_kind():
     assert set(CONVERTERS) == kinds
     made = {type(to_command(wire.Command(**{kind: {}}))) for kind in kinds}
     # Deleting records is refused by its own call, without the log.
-    assert made == set(get_args(commands.Command)) - {commands.DeleteRecords}
+    assert made == set(get_args(commands.SingleCommand)) - {commands.DeleteRecords}
+
+
+def test_a_command_may_carry_the_position_it_was_computed_from():
+    position = wire.CommitPosition(group="g", offset=3, epochs=[wire.ReadEpoch(epoch=1)])
+    found = converted(unregister_broker=wire.UnregisterBroker(broker_id=4), with_position=position)
+    assert found == commands.WithPosition(
+        commands.UnregisterBroker(4),
+        commands.CommitPosition("g", 3, epochs=(commands.ReadEpoch(1, 0),)),
+    )
 
 
 def test_result_kinds_are_command_kinds():

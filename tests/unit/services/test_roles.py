@@ -51,6 +51,7 @@ MetadataService Watch               client operator
 MetadataService ListTopics          client operator
 MetadataService DescribeTopics      client operator
 MetadataService DescribeConfigs     client operator
+MetadataService FetchPositions      client operator
 AdminService DescribeCluster        client operator
 AdminService DescribeFeatures       client operator
 AdminService DescribeQuorum         client operator

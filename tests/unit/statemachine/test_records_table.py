@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quorum.types import ZERO_UUID
-from statemachine import records_cluster, records_own, records_security, records_topics
+from statemachine import (
+    records_cluster,
+    records_own,
+    records_positions,
+    records_security,
+    records_topics,
+)
 from statemachine.records import (
     OWN_API_KEY_MIN,
     RECORD_TYPES,
@@ -62,7 +68,7 @@ def test_holds_every_kafka_record_type_with_its_versions():
 
 def test_own_types_lie_in_the_reserved_range_without_gaps_in_keys():
     own = sorted(key for key in RECORD_TYPES if key not in KAFKA_TYPES)
-    assert own == list(range(20000, 20011))
+    assert own == list(range(20000, 20013))
 
 
 def test_every_type_has_a_replay():
@@ -70,7 +76,13 @@ def test_every_type_has_a_replay():
 
 
 def test_two_types_never_have_one_key():
-    families = (records_cluster, records_topics, records_security, records_own)
+    families = (
+        records_cluster,
+        records_topics,
+        records_security,
+        records_own,
+        records_positions,
+    )
     classes = {
         each
         for family in families
@@ -87,6 +99,7 @@ def test_a_record_that_states_something_whole_has_a_key():
         "AccessControlEntryRecord",
         "BrokerEpochRecord",
         "ClientQuotaRecord",
+        "CommittedPositionRecord",
         "ConfigRecord",
         "DelegationTokenRecord",
         "FeatureLevelRecord",
