@@ -26,6 +26,10 @@ LINEAGE_EPOCHS_MAX = 1024
 """Most epochs in a lineage. Behind the oldest of them the point of divergence is a bound."""
 
 
+FIRST_INCARNATION_ID = bytes(16)
+"""Id of the log that was formatted; nodes send none for it."""
+
+
 class EpochEntry(NamedTuple):
     """An epoch that was read: it begins at ``start_offset``."""
 
@@ -53,7 +57,7 @@ class LogPosition:
     log_digest: bytes = field(default=b"", compare=False)
     """Digest of everything below ``offset``; empty if not known."""
     log_incarnation: bytes = field(default=b"", compare=False)
-    """Id of the incarnation of the log that was read; empty if not known."""
+    """Id of the incarnation of the log that was read, 16 bytes; empty if not known."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the position as values that JSON has; the reverse of ``from_dict``."""

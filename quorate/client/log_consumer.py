@@ -25,7 +25,13 @@ from quorate.client.errors import (
 from quorate.client.lineage import confirm, find_divergence
 from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from quorum.digest import EMPTY_LOG_DIGEST, fold
-from quorum.log_position import Divergence, EpochEntry, Lineage, LogPosition
+from quorum.log_position import (
+    FIRST_INCARNATION_ID,
+    Divergence,
+    EpochEntry,
+    Lineage,
+    LogPosition,
+)
 from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
     FetchLogRequest,
@@ -159,13 +165,18 @@ class LogConsumer:
             records = await self._reset_position(cause)
             if records:
                 return records
-        elif self._must_validate:
+        elif self._must_validate or self._newer_incarnation:
             await self._validate(self._position)
         position = self._position
         if position is None or self._chunks is not None:
             return []
         try:
             response = await self._fetch(position, max_wait_ms)
+            self._meet_incarnation(response)
+            if self._newer_incarnation and not response.HasField("diverging"):
+                # Nothing is handed out before the position is verified in that incarnation.
+                self._meet_leader(response.leader_id, response.leader_epoch)
+                return []
             if response.HasField("diverging"):
                 self._meet_leader(response.leader_id, response.leader_epoch)
                 hint = response.diverging
@@ -232,11 +243,11 @@ class LogConsumer:
         if error.leader is not None:
             self._meet_leader(error.leader.leader_id, error.leader.leader_epoch)
 
-    def _meet_incarnation(self, answer: object) -> None:
+    def _meet_incarnation(self, answer: FetchLogResponse | OffsetForLeaderEpochResponse) -> None:
         """Note the incarnation of the log that an answer names; a new one is verified by digest."""
-        # Nodes of releases without incarnations name none.
-        found: bytes = getattr(answer, "log_incarnation", b"")
-        if not found or found == self._incarnation:
+        found = answer.log_incarnation or FIRST_INCARNATION_ID
+        if found == self._incarnation:
+            self._newer_incarnation = b""
             return
         if self._incarnation:
             self._newer_incarnation = found
@@ -314,6 +325,8 @@ class LogConsumer:
         )
         self._lineage.truncate_to(found.offset)
         self._position = LogPosition(found.offset, found.epoch, log_digest=digest)
+        self._incarnation = self._newer_incarnation or self._incarnation
+        self._newer_incarnation = b""
         self._must_validate = False
         if self._reset is ResetPolicy.EARLIEST and not found.is_exact:
             start = await self._calls.list_offsets(

@@ -27,7 +27,7 @@ from quorate.client.errors import (
     from_rpc,
 )
 from quorate.client.lineage import find_divergence
-from quorum.log_position import EpochEntry, Lineage, LogPosition
+from quorum.log_position import FIRST_INCARNATION_ID, EpochEntry, Lineage, LogPosition
 from quorum.v1.metadata_pb2 import (
     ChangeBatch,
     OffsetForLeaderEpochRequest,
@@ -128,6 +128,9 @@ class Watch:
         if self.offset >= 0:
             request.from_offset = self.offset
             request.from_epoch = self.epoch
+            if self._digest and self._incarnation:
+                request.from_log_digest = self._digest
+                request.from_log_incarnation = self._incarnation
         self._chunks = 0
         self._is_first_batch = True
         return self._nodes.node(address).metadata.Watch(request)
@@ -179,6 +182,7 @@ class Watch:
             self.offset, self.epoch = chunk.offset, chunk.epoch
             self._lineage = Lineage([EpochEntry(chunk.epoch, chunk.offset - 1)])
             self._digest = chunk.log_digest
+            self._incarnation = chunk.log_incarnation or FIRST_INCARNATION_ID
             self._is_first_batch = False
         return chunk
 

@@ -22,7 +22,7 @@ from quorate.services.closing import Closing
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import caller
 from quorate.services.log_range import LogRange
-from quorate.services.log_reads import optional
+from quorate.services.log_reads import incarnation_bytes, optional
 from quorate.services.ports import ServedNode
 from quorate.services.too_large import check_batch_fits, check_state_fits
 from quorate.services.watch_cursor import WatchCursor
@@ -30,8 +30,9 @@ from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.transport.callers import caller_of
 from quorum.transport.eager import run_into
 from quorum.transport.shared_limit import SharedLimit
+from quorum.types import uuid_to_text
 from quorum.v1 import metadata_pb2
-from quorum.v1.errors_pb2 import OffsetBounds
+from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 from statemachine.command_access import READ_LOG
 
 STALL_SECONDS_MAX = 30.0
@@ -79,16 +80,40 @@ class Watches:
             cursor = WatchCursor(self._node)
             if request.HasField("from_offset"):
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))
+                await self._check_incarnation(request)
             else:
                 for chunk in cursor.begin():
                     with self._closing.waiting():
                         pass
                     if chunk.state.is_last:
                         chunk.state.log_digest = await self._node.log_digest(cursor.offset)
+                        chunk.state.log_incarnation = incarnation_bytes(self._node)
                     data = chunk.SerializeToString()
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)
             await self._follow(context, cursor, self._access_of(context))
+
+    async def _check_incarnation(self, request: metadata_pb2.WatchRequest) -> None:
+        """Refuse a watcher of another incarnation whose history is not below its offset here.
+
+        Epochs of two incarnations may be equal by chance; digests are not.
+
+        Raises:
+            RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range, and the offset as the
+                bound of the divergence.
+        """
+        read_in, digest = request.from_log_incarnation, request.from_log_digest
+        if not (read_in and digest) or read_in == self._node.log_incarnation.id:
+            return
+        if await self._node.log_digest(request.from_offset) == digest:
+            return
+        raise RequestRefusedError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"the log is another incarnation ({uuid_to_text(self._node.log_incarnation.id)}) than "
+            f"the watcher has read ({read_in.hex()}), and differs below offset "
+            f"{request.from_offset}",
+            (DivergenceHint(epoch=-1, offset=request.from_offset), self._log.bounds()),
+        )
 
     async def _follow(self, context: Context, cursor: WatchCursor, access: Access | None) -> None:
         """Every change behind the cursor, for ever, or until the watcher may not see them."""

@@ -217,14 +217,18 @@ class OffsetForLeaderEpochResponse(_message.Message):
     def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("from_offset", "from_epoch", "client_id")
+    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation")
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
     FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    FROM_LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     from_offset: int
     from_epoch: int
     client_id: str
-    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ...) -> None: ...
+    from_log_digest: bytes
+    from_log_incarnation: bytes
+    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
     __slots__ = ("state", "changes", "progress")
@@ -237,20 +241,22 @@ class WatchResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[StateChunk, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., progress: _Optional[_Union[WatchProgress, _Mapping]] = ...) -> None: ...
 
 class StateChunk(_message.Message):
-    __slots__ = ("offset", "epoch", "chunk", "is_last", "records", "log_digest")
+    __slots__ = ("offset", "epoch", "chunk", "is_last", "records", "log_digest", "log_incarnation")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     IS_LAST_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     offset: int
     epoch: int
     chunk: int
     is_last: bool
     records: _containers.RepeatedScalarFieldContainer[bytes]
     log_digest: bytes
-    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
+    log_incarnation: bytes
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
 
 class Changes(_message.Message):
     __slots__ = ("batches", "log_digest")

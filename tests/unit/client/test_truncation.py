@@ -8,6 +8,8 @@ import pytest
 
 from quorate.client import Client, LogPosition, LogTruncationError, ResetPolicy
 from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.incarnation import LogIncarnation
+from quorum.log_position import FIRST_INCARNATION_ID
 from tests.support.served_node import cluster, serving
 from tests.unit.client.test_log_consumer import client_of, new_epoch, truncated, value
 
@@ -89,30 +91,65 @@ def test_digests_that_contradict_the_epochs_make_the_offset_a_bound():
     asyncio.run(scenario())
 
 
+NEXT = LogIncarnation(1, b"2" * 16)
+
+
+def begin_incarnation(log, node, *, is_kept: bool) -> None:
+    """Other records under the same epoch, unless all are kept: epochs prove nothing."""
+    if not is_kept:
+        log.truncate(2)
+        node.commit(value("other"))
+    node.incarnation = NEXT
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_a_new_incarnation_is_compared_by_digest(is_kept):
-    """Goal: equal epochs prove nothing there. Method: answers name another incarnation."""
-
     async def scenario():
         log, nodes = cluster(1)
         for text in "ab":
             nodes[0].commit(value(text))
         async with serving(*nodes), client_of(nodes) as client:
-            consumer = await read_all(client)
-            consumer._incarnation = b"1" * 16
-            if not is_kept:
-                log.truncate(2)
-                nodes[0].commit(value("other"))
-            consumer._meet_incarnation(type("Answer", (), {"log_incarnation": b"2" * 16}))
+            stored = (await read_all(client)).position
+            assert stored.log_incarnation == FIRST_INCARNATION_ID
+            begin_incarnation(log, nodes[0], is_kept=is_kept)
+            nodes[0].commit(value("later"))
+            consumer = client.consumer(reset=ResetPolicy.NONE, position=stored)
             if is_kept:
                 assert await consumer.poll(max_wait_ms=0) == []
-                assert consumer.position.log_incarnation == b"2" * 16
+                assert [r.offset for r in await consumer.poll()] == [3]
+                assert consumer.position.log_incarnation == NEXT.id
                 return
+            assert await consumer.poll() == []
             for _ in range(2):
                 with pytest.raises(LogTruncationError) as caught:
                     await consumer.poll()
                 assert (caught.value.divergent_offset, caught.value.is_exact) == (3, False)
-            assert consumer.position.log_incarnation == b"1" * 16
+            assert consumer.position == stored
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_watch_is_compared_with_a_new_incarnation_too(is_kept):
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "ab":
+            nodes[0].commit(value(text))
+        async with serving(*nodes), client_of(nodes) as client:
+            watch = client.watch()
+            events = aiter(watch)
+            await anext(events)
+            await events.aclose()
+            assert watch.position.log_incarnation == FIRST_INCARNATION_ID
+            begin_incarnation(log, nodes[0], is_kept=is_kept)
+            nodes[0].commit(value("later"))
+            again = aiter(client.watch(position=watch.position))
+            if is_kept:
+                assert (await anext(again)).base_offset == 3
+            else:
+                with pytest.raises(LogTruncationError, match="at the latest from offset 3"):
+                    await anext(again)
+            await again.aclose()
 
     asyncio.run(scenario())
 
