@@ -11,16 +11,15 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.recovery.newest_epoch import newest_record_epoch
 from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.identity import load_identity
 from quorum.log.layout import partition_directory
 from quorum.log.readonly import open_readonly
 from quorum.types import ElectionState, Epoch
-from snapshot.naming import parse_name
 
 
 @click.command("unsafe-lower-epoch", cls=LocalCommand)
@@ -70,7 +69,6 @@ def lower_epoch(
 
 def _newest_epoch(fs: OsFileSystem, data_dir: Path, state: ElectionState) -> Epoch:
     """The newest epoch that anything on this disk was written in, or promised about."""
-    partition = partition_directory(data_dir)
     log = open_readonly(data_dir, fs)
     try:
         if log.damage is not None:
@@ -79,16 +77,9 @@ def _newest_epoch(fs: OsFileSystem, data_dir: Path, state: ElectionState) -> Epo
                 hint="see docs/operations/recover.md, section Damage",
                 code=Exit.DAMAGED,
             )
-        found = [log.end.epoch]
+        return newest_record_epoch(fs, data_dir, log, state)
     finally:
         log.close()
-    marks = load_watermarks(fs, partition)
-    if marks is not None:
-        found.append(marks.durable_epoch)
-    if state.vote_floor is not None:
-        found.append(state.vote_floor.epoch)
-    names = (parse_name(name) for name in fs.list_directory(partition))
-    return max(found + [snapshot_id.epoch for snapshot_id, _ in filter(None, names)])
 
 
 def _check(target: Epoch, epoch: Epoch, newest: Epoch) -> None:

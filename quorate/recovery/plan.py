@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from quorate.recovery.errors import RecoveryRefusedError
 from quorate.recovery.survivor import Survivor
+from quorate.replica.log_incarnation import incarnation_text, is_unfinished
 from quorum.core.voters.majority import quorum_size
 from quorum.types import ReplicaKey
 
@@ -90,6 +91,17 @@ def _check(survivors: Sequence[Survivor]) -> None:
     first = survivors[0]
     seen: dict[bytes, Survivor] = {}
     for each in survivors:
+        if is_unfinished(each.named_incarnation_id, each.incarnation):
+            raise RecoveryRefusedError(
+                f"{each.data_dir}: a recovery of this directory was interrupted; `quorate recover "
+                "apply` on it finishes it"
+            )
+        if each.named_incarnation_id != first.named_incarnation_id:
+            raise RecoveryRefusedError(
+                f"{first.data_dir} is of {incarnation_text(first.named_incarnation_id)} of the "
+                f"log, {each.data_dir} of {incarnation_text(each.named_incarnation_id)}: leave out "
+                "the directories of the one that was given up"
+            )
         if each.cluster_id != first.cluster_id:
             raise RecoveryRefusedError(
                 f"{first.data_dir} belongs to cluster {first.cluster_id}, {each.data_dir} to "

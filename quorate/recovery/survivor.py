@@ -7,21 +7,27 @@ from pathlib import Path
 
 from quorate.adoption.contents import batches_of, checkpoints_of
 from quorate.recovery.errors import RecoveryRefusedError
+from quorate.recovery.newest_epoch import newest_record_epoch
 from quorate.replica.checkpoint_position import contradiction
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import LeaderChange, Voters
 from quorum.errors import SnapshotCorruptError
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.log.identity import load_identity
 from quorum.log.layout import partition_directory
 from quorum.log.readonly import ReadOnlyLog, open_readonly
 from quorum.ports import FileSystem
 from quorum.types import (
     BOOTSTRAP_SNAPSHOT_ID,
+    ZERO_UUID,
+    ElectionState,
+    Epoch,
     EpochStart,
     NodeId,
     OffsetAndEpoch,
     ReplicaKey,
+    Uuid,
 )
 
 
@@ -43,6 +49,13 @@ class Survivor:
     voters: tuple[ReplicaKey, ...]
     """By the newest voters record, or, where voters are configured, as the newest leader named
     them: then without directory ids."""
+    newest_epoch: Epoch = 0
+    """The newest that this disk knows, by its records or by its election state."""
+    incarnation: LogIncarnation = FIRST_INCARNATION
+    """That of the log."""
+    named_incarnation_id: Uuid = ZERO_UUID
+    """That of the directory. Unless they are equal, a recovery of it was interrupted, or its node
+    has not copied the whole history yet."""
     vote_floor: OffsetAndEpoch | None = None
     """This disk has lost records that it had acknowledged, up to here at most."""
     disqualified: str = ""
@@ -71,8 +84,9 @@ def read_survivor(fs: FileSystem, data_dir: Path) -> Survivor:
                 "its node once beside the others: it sets the damage aside"
             )
         problems: list[str] = []
-        committed, voters = _committed_and_voters(fs, data_dir, log, problems)
+        committed, voters, incarnation = _committed_and_voters(fs, data_dir, log, problems)
         election = log.election
+        newest = newest_record_epoch(fs, data_dir, log, election or ElectionState())
         return Survivor(
             data_dir,
             identity.cluster_id,
@@ -82,6 +96,9 @@ def read_survivor(fs: FileSystem, data_dir: Path) -> Survivor:
             committed,
             log.epochs,
             voters,
+            newest if election is None else max(newest, election.epoch),
+            incarnation,
+            identity.log_incarnation_id,
             None if election is None else election.vote_floor,
             "" if election is None else election.disqualified,
             tuple(problems),
@@ -93,7 +110,8 @@ def read_survivor(fs: FileSystem, data_dir: Path) -> Survivor:
 
 def _committed_and_voters(
     fs: FileSystem, data_dir: Path, log: ReadOnlyLog, problems: list[str]
-) -> tuple[int, tuple[ReplicaKey, ...]]:
+) -> tuple[int, tuple[ReplicaKey, ...], LogIncarnation]:
+    incarnation = FIRST_INCARNATION
     committed = min(log.high_watermark or 0, log.end.offset)
     voters: tuple[ReplicaKey, ...] = ()
     named: tuple[NodeId, ...] = ()
@@ -110,6 +128,7 @@ def _committed_and_voters(
             continue
         if head.voters:
             voters = tuple(each.key for each in head.voters)
+            incarnation = head.incarnation
         if snapshot_id != BOOTSTRAP_SNAPSHOT_ID:
             committed = max(committed, snapshot_id.offset)
     for data in batches_of(log, log.start.offset):
@@ -118,6 +137,7 @@ def _committed_and_voters(
                 control = decode_control(record)
                 if isinstance(control, Voters):
                     voters = tuple(each.key for each in control.voters)
+                    incarnation = control.incarnation
                 elif isinstance(control, LeaderChange):
                     named = control.voters
-    return committed, voters or tuple(ReplicaKey(each) for each in named)
+    return committed, voters or tuple(ReplicaKey(each) for each in named), incarnation

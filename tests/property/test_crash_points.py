@@ -25,6 +25,7 @@ from statemachine.records import FeatureLevelRecord, TopicRecord
 from tests.support.crash_scripts import MODES, Script, Step, again, check, crashes, go_on, states
 from tests.support.crash_sites import Site, WatchedFileSystem, sites, sites_of
 from tests.support.kafka_directory import KafkaDirectory
+from tests.support.recovery_script import RECOVERY_SCRIPT
 from tests.support.repair_script import REPAIR_SCRIPT
 from tests.support.storage_script import (
     HOME,
@@ -111,6 +112,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Script]:
     return {
         "node": NODE_SCRIPT,
         "repairs": REPAIR_SCRIPT,
+        "recovery": RECOVERY_SCRIPT,
         "formed": FORMED,
         "changing hands": changing_hands(theirs),
     }
@@ -134,7 +136,7 @@ def through(script: Script, mode: CrashMode, *, stride: int) -> set[tuple[str, i
     return reached
 
 
-@pytest.mark.parametrize("name", ["formed", "changing hands"])
+@pytest.mark.parametrize("name", ["formed", "changing hands", "recovery"])
 def test_forming_and_changing_hands(scripts: dict[str, Script], name: str) -> None:
     """Goal: it is one thing or the other. Method: lose power everywhere, once or twice."""
     assert len(through(scripts[name], LOSE_ALL, stride=5)) > 10

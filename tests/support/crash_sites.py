@@ -22,6 +22,7 @@ STORAGE = (
     "snapshot",
     "quorate/adoption",
     "quorate/formatting.py",
+    "quorate/recovery",
     "quorate/replica",
 )
 """The code of log, checkpoints, epoch, vote and identity."""
