@@ -7,6 +7,7 @@ with camel-case fields), so that dumps of both can be compared line by line.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -14,6 +15,8 @@ from dataclasses import fields, is_dataclass
 import msgpack
 
 from quorum.control import DecodedControl
+from quorum.control_incarnation import INCARNATION_REPORT_TAG
+from quorum.control_records import LeaderChange
 from quorum.types import uuid_to_text
 from quorum.varint import read_uvarint
 from statemachine.codec_kafka import FRAME_VERSION, carried_record
@@ -65,7 +68,20 @@ def record_payload(
 
 def control_payload(control: DecodedControl) -> dict[str, object]:
     """Return a control record as a JSON document; its type is the name of its class."""
-    return {"type": type(control).__name__, "data": _plain(control)}
+    document: dict[str, object] = {"type": type(control).__name__, "data": _plain(control)}
+    if isinstance(control, LeaderChange):
+        report = dict(control.tagged).get(INCARNATION_REPORT_TAG)
+        if report is not None:
+            document["incarnationReport"] = _report(report)
+    return document
+
+
+def _report(data: bytes) -> object:
+    """Return the report of a recovery or a restore (ADR 65)."""
+    try:
+        return json.loads(data)
+    except ValueError:
+        return bytes_text(data)
 
 
 def bytes_text(value: bytes) -> str:
