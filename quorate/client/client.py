@@ -93,8 +93,12 @@ class Client(Writes, Operations):
         position: LogPosition | None = None,
         may_restart: bool = True,
         outage_seconds_max: float = float("inf"),
+        typed: bool = False,
     ) -> Watch:
         """The state and then its changes, or the changes from an offset on.
+
+        With ``typed``, events have ``typed_records`` (messages of records.proto) in place of
+        ``records``, which are encoded as in the log.
 
         ``position`` is a stored one, ``Watch.position`` or a consumer's; it includes the offset.
         """
@@ -107,6 +111,7 @@ class Client(Writes, Operations):
             position=position,
             may_restart=may_restart,
             outage_seconds_max=outage_seconds_max,
+            typed=typed,
         )
 
     def consumer(

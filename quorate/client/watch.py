@@ -29,6 +29,8 @@ from quorate.client.errors import (
 from quorate.client.lineage import find_divergence
 from quorum.log_position import FIRST_INCARNATION_ID, EpochEntry, Lineage, LogPosition
 from quorum.v1.metadata_pb2 import (
+    RECORD_FORM_ENCODED,
+    RECORD_FORM_TYPED,
     ChangeBatch,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -62,8 +64,10 @@ class Watch:
         may_restart: bool = True,
         outage_seconds_max: float = float("inf"),
         state_at_least: int = -1,
+        typed: bool = False,
     ) -> None:
         """Resume at ``position``, or begin with a state at or above ``state_at_least``."""
+        self._form = RECORD_FORM_TYPED if typed else RECORD_FORM_ENCODED
         self._nodes = nodes
         self._caller = caller
         self._client_id = client_id
@@ -124,7 +128,7 @@ class Watch:
             await asyncio.sleep(BACKOFF_SECONDS[1])
 
     def _open(self, address: str) -> Any:
-        request = WatchRequest(client_id=self._client_id)
+        request = WatchRequest(client_id=self._client_id, record_form=self._form)
         if self.offset >= 0:
             request.from_offset = self.offset
             request.from_epoch = self.epoch

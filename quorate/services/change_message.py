@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorate.services.typed_records import add_encoded
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.v1 import metadata_pb2
 from statemachine.codec import batch_headers
@@ -25,10 +26,11 @@ class ChangeMessage:
     epoch: int
 
 
-def message_of(data: bytes, log_digest: bytes = b"") -> ChangeMessage:
+def message_of(data: bytes, log_digest: bytes = b"", *, is_typed: bool = False) -> ChangeMessage:
     """Return a message with whole, contiguous batches, as the log contains them.
 
-    ``log_digest`` is that of the log behind them; empty if not known.
+    ``log_digest`` is that of the log behind them; empty if not known. ``is_typed``: with messages
+    of record types.
 
     Raises:
         CorruptBatchError: The bytes do not match their headers.
@@ -36,7 +38,7 @@ def message_of(data: bytes, log_digest: bytes = b"") -> ChangeMessage:
     response = metadata_pb2.WatchResponse()
     headers = scan_batches(data)
     for header in headers:
-        response.changes.batches.append(change_batch(data, header))
+        response.changes.batches.append(change_batch(data, header, is_typed=is_typed))
     response.changes.log_digest = log_digest
     if not headers:
         return ChangeMessage(b"", -1, -1, -1)
@@ -46,8 +48,12 @@ def message_of(data: bytes, log_digest: bytes = b"") -> ChangeMessage:
     )
 
 
-def change_batch(data: bytes, header: BatchHeader) -> metadata_pb2.ChangeBatch:
+def change_batch(
+    data: bytes, header: BatchHeader, *, is_typed: bool = False
+) -> metadata_pb2.ChangeBatch:
     """Return one batch as watchers see it: positions, principal, reason and record values.
+
+    With ``is_typed``, the records are messages of their types.
 
     Raises:
         CorruptBatchError: The records do not match the header.
@@ -65,7 +71,11 @@ def change_batch(data: bytes, header: BatchHeader) -> metadata_pb2.ChangeBatch:
     if header.is_control:
         return batch
     records = iterate_records(data, header)
-    batch.records.extend(record.value or b"" for record in records)
+    if is_typed:
+        for record in records:
+            add_encoded(batch.typed_records.add(), record.value or b"")
+    else:
+        batch.records.extend(record.value or b"" for record in records)
     for name, value in batch_headers(records[0].headers, records[0].value):
         batch.headers.add(name=name, value=value or b"")
     return batch

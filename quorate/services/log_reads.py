@@ -12,12 +12,13 @@ import asyncio
 
 from quorate.client.limits import FETCH_BYTES_MAX, FRAMING_BYTES
 from quorate.services.admission import Gate
+from quorate.services.change_message import CHANGE_BYTES_MAX, change_batch
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, require_leader
 from quorate.services.log_range import LogRange
 from quorate.services.ports import KnownLog, ServedNode
 from quorate.services.too_large import check_batch_fits
-from quorum.batch import BatchHeader, iterate_records, read_header
+from quorum.batch import BatchHeader, iterate_records, read_header, scan_batches
 from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
 from quorum.types import OffsetAndEpoch
 from quorum.v1 import metadata_pb2
@@ -55,11 +56,14 @@ class LogReads:
         check_epoch(node, optional(request, "current_leader_epoch"))
         last_epoch = optional(request, "last_fetched_epoch")
         divergence = self._range.check_position(request.offset, last_epoch)
+        is_typed = request.record_form == metadata_pb2.RECORD_FORM_TYPED
         records = digest = b""
         if divergence is None:
             end_offset = await self._wait_for_records(request, caller)
             if end_offset > request.offset:
-                max_bytes = min(request.max_bytes or FETCH_BYTES_MAX, FETCH_BYTES_MAX)
+                # Typed records are larger than encoded ones.
+                most = CHANGE_BYTES_MAX if is_typed else FETCH_BYTES_MAX
+                max_bytes = min(request.max_bytes or most, most)
                 records = await self._read(request.offset, max(1, max_bytes), end_offset)
                 if len(records) > FETCH_BYTES_MAX:
                     only = read_header(records)
@@ -69,16 +73,19 @@ class LogReads:
             if records and request.with_log_digest:
                 digest = await node.log_digest(read_header(records).base_offset)
         leader = node.leadership
-        return metadata_pb2.FetchLogResponse(
+        response = metadata_pb2.FetchLogResponse(
             leader_id=leader.leader_id,
             leader_epoch=leader.epoch,
             high_watermark=node.high_watermark,
             log_start_offset=node.log_start.offset,
             diverging=divergence,
-            records=records,
+            records=b"" if is_typed else records,
             log_digest=digest,
             log_incarnation=incarnation_bytes(node),
         )
+        if is_typed and records:
+            _add_typed(response, records)
+        return response
 
     async def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Return whole batches from ``offset``, or refuse an offset that was trimmed meanwhile."""
@@ -236,3 +243,14 @@ def incarnation_bytes(node: KnownLog) -> bytes:
 
 def _listed(offset: int, epoch: int, timestamp: int) -> metadata_pb2.ListOffsetsResponse:
     return metadata_pb2.ListOffsetsResponse(offset=offset, leader_epoch=epoch, timestamp=timestamp)
+
+
+def _add_typed(response: metadata_pb2.FetchLogResponse, records: bytes) -> None:
+    """Add batches with typed records.
+
+    Raises:
+        RequestRefusedError: MESSAGE_TOO_LARGE, a batch does not fit in a message.
+    """
+    headers = scan_batches(records)
+    response.batches.extend(change_batch(records, each, is_typed=True) for each in headers)
+    check_batch_fits(headers[0].base_offset, headers[-1].end_offset, response.ByteSize())

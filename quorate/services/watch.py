@@ -78,11 +78,12 @@ class Watches:
         caller(context, request.client_id)
         with self.open.passing(caller_of(context)):
             cursor = WatchCursor(self._node)
+            is_typed = request.record_form == metadata_pb2.RECORD_FORM_TYPED
             if request.HasField("from_offset"):
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))
                 await self._check_incarnation(request)
             else:
-                for chunk in cursor.begin():
+                for chunk in cursor.begin(is_typed=is_typed):
                     with self._closing.waiting():
                         pass
                     if chunk.state.is_last:
@@ -91,7 +92,7 @@ class Watches:
                     data = chunk.SerializeToString()
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)
-            await self._follow(context, cursor, self._access_of(context))
+            await self._follow(context, cursor, self._access_of(context), is_typed=is_typed)
 
     async def _check_incarnation(self, request: metadata_pb2.WatchRequest) -> None:
         """Refuse a watcher of another incarnation whose history is not below its offset here.
@@ -115,7 +116,9 @@ class Watches:
             (DivergenceHint(epoch=-1, offset=request.from_offset), self._log.bounds()),
         )
 
-    async def _follow(self, context: Context, cursor: WatchCursor, access: Access | None) -> None:
+    async def _follow(
+        self, context: Context, cursor: WatchCursor, access: Access | None, *, is_typed: bool
+    ) -> None:
         """Every change behind the cursor, for ever, or until the watcher may not see them."""
         while True:
             with self._closing.waiting(details=partial(self._resume_at, cursor)):
@@ -123,14 +126,14 @@ class Watches:
             if not has_more:
                 await self._write(context, cursor.progress(), cursor)
                 continue
-            changes = await self._changes(cursor)
+            changes = await self._changes(cursor, is_typed=is_typed)
             if access is not None:
                 access.require(self._node.image, READ_LOG)
             check_batch_fits(changes.base_offset, changes.end_offset, len(changes.data))
             await self._write(context, changes.data, cursor)
             cursor.advance(changes)
 
-    async def _changes(self, cursor: WatchCursor) -> ChangeMessage:
+    async def _changes(self, cursor: WatchCursor, *, is_typed: bool) -> ChangeMessage:
         """What follows the cursor.
 
         Raises:
@@ -140,7 +143,7 @@ class Watches:
         """
         cursor.check_kept()
         try:
-            changes = await self._feed.changes(cursor.offset)
+            changes = await self._feed.changes(cursor.offset, is_typed=is_typed)
         except (StorageError, QuorumUsageError):
             cursor.check_kept()
             raise

@@ -16,6 +16,7 @@ from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_range import LogRange
 from quorate.services.ports import WatchedNode
+from quorate.services.typed_records import add_record
 from quorum.errors import ErrorCode
 from quorum.v1 import metadata_pb2
 from statemachine.codec import encode_record
@@ -32,11 +33,11 @@ class WatchCursor:
         self.offset = -1
         self.epoch = -1
 
-    def begin(self) -> Iterator[metadata_pb2.WatchResponse]:
+    def begin(self, *, is_typed: bool = False) -> Iterator[metadata_pb2.WatchResponse]:
         """Yield the whole state; it sets the watcher's position."""
         image = self._node.image
         self.offset, self.epoch = image.provenance.end_offset, image.provenance.epoch
-        return state_chunks(image)
+        return state_chunks(image, is_typed=is_typed)
 
     def resume(self, offset: int, epoch: int) -> None:
         """Continue at ``offset``; ``epoch`` is that of the record before it, -1 if unknown.
@@ -97,7 +98,9 @@ class WatchCursor:
         return response
 
 
-def state_chunks(image: MetadataImage) -> Iterator[metadata_pb2.WatchResponse]:
+def state_chunks(
+    image: MetadataImage, *, is_typed: bool = False
+) -> Iterator[metadata_pb2.WatchResponse]:
     """Yield the whole state as messages of about ``CHANGE_BYTES_MAX``; the last one is marked."""
     number = 0
     chunk = _chunk(image, number)
@@ -109,7 +112,10 @@ def state_chunks(image: MetadataImage) -> Iterator[metadata_pb2.WatchResponse]:
             number += 1
             chunk = _chunk(image, number)
             size = 0
-        chunk.state.records.append(value)
+        if is_typed:
+            add_record(chunk.state.typed_records.add(), record)
+        else:
+            chunk.state.records.append(value)
         size += len(value)
     chunk.state.is_last = True
     yield chunk

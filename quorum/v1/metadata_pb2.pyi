@@ -1,6 +1,7 @@
 from quorum.v1 import commands_pb2 as _commands_pb2
 from quorum.v1 import common_pb2 as _common_pb2
 from quorum.v1 import errors_pb2 as _errors_pb2
+from quorum.v1 import records_pb2 as _records_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -17,6 +18,12 @@ class ReadLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     READ_LEVEL_AT_LEAST: _ClassVar[ReadLevel]
     READ_LEVEL_LINEARIZABLE: _ClassVar[ReadLevel]
 
+class RecordForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RECORD_FORM_UNSPECIFIED: _ClassVar[RecordForm]
+    RECORD_FORM_ENCODED: _ClassVar[RecordForm]
+    RECORD_FORM_TYPED: _ClassVar[RecordForm]
+
 class ConfigSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CONFIG_SOURCE_UNSPECIFIED: _ClassVar[ConfigSource]
@@ -27,6 +34,9 @@ READ_LEVEL_UNSPECIFIED: ReadLevel
 READ_LEVEL_LOCAL: ReadLevel
 READ_LEVEL_AT_LEAST: ReadLevel
 READ_LEVEL_LINEARIZABLE: ReadLevel
+RECORD_FORM_UNSPECIFIED: RecordForm
+RECORD_FORM_ENCODED: RecordForm
+RECORD_FORM_TYPED: RecordForm
 CONFIG_SOURCE_UNSPECIFIED: ConfigSource
 CONFIG_SOURCE_RESOURCE: ConfigSource
 CONFIG_SOURCE_CLUSTER: ConfigSource
@@ -139,23 +149,25 @@ class ReadPosition(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., age_ms: _Optional[int] = ..., node_id: _Optional[int] = ...) -> None: ...
 
 class FetchLogRequest(_message.Message):
-    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms", "with_log_digest")
+    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms", "with_log_digest", "record_form")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCHED_EPOCH_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     WITH_LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FORM_FIELD_NUMBER: _ClassVar[int]
     offset: int
     current_leader_epoch: int
     last_fetched_epoch: int
     max_bytes: int
     max_wait_ms: int
     with_log_digest: bool
-    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ...) -> None: ...
+    record_form: RecordForm
+    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ..., record_form: _Optional[_Union[RecordForm, str]] = ...) -> None: ...
 
 class FetchLogResponse(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_incarnation", "log_digest")
+    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_incarnation", "log_digest", "batches")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +176,7 @@ class FetchLogResponse(_message.Message):
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
     high_watermark: int
@@ -172,7 +185,8 @@ class FetchLogResponse(_message.Message):
     records: bytes
     log_incarnation: bytes
     log_digest: bytes
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
+    batches: _containers.RepeatedCompositeFieldContainer[ChangeBatch]
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ..., batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ...) -> None: ...
 
 class ListOffsetsRequest(_message.Message):
     __slots__ = ("timestamp", "current_leader_epoch")
@@ -217,18 +231,20 @@ class OffsetForLeaderEpochResponse(_message.Message):
     def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation")
+    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation", "record_form")
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
     FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     FROM_LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     FROM_LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FORM_FIELD_NUMBER: _ClassVar[int]
     from_offset: int
     from_epoch: int
     client_id: str
     from_log_digest: bytes
     from_log_incarnation: bytes
-    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ...) -> None: ...
+    record_form: RecordForm
+    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ..., record_form: _Optional[_Union[RecordForm, str]] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
     __slots__ = ("state", "changes", "progress")
@@ -241,7 +257,7 @@ class WatchResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[StateChunk, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., progress: _Optional[_Union[WatchProgress, _Mapping]] = ...) -> None: ...
 
 class StateChunk(_message.Message):
-    __slots__ = ("offset", "epoch", "chunk", "is_last", "records", "log_digest", "log_incarnation")
+    __slots__ = ("offset", "epoch", "chunk", "is_last", "records", "log_digest", "log_incarnation", "typed_records")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
@@ -249,6 +265,7 @@ class StateChunk(_message.Message):
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    TYPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
     offset: int
     epoch: int
     chunk: int
@@ -256,7 +273,8 @@ class StateChunk(_message.Message):
     records: _containers.RepeatedScalarFieldContainer[bytes]
     log_digest: bytes
     log_incarnation: bytes
-    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
+    typed_records: _containers.RepeatedCompositeFieldContainer[_records_pb2.TypedRecord]
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., typed_records: _Optional[_Iterable[_Union[_records_pb2.TypedRecord, _Mapping]]] = ...) -> None: ...
 
 class Changes(_message.Message):
     __slots__ = ("batches", "log_digest")
@@ -275,7 +293,7 @@ class AuditHeader(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class ChangeBatch(_message.Message):
-    __slots__ = ("base_offset", "end_offset", "epoch", "timestamp_ms", "is_control", "producer_id", "producer_epoch", "sequence", "headers", "records")
+    __slots__ = ("base_offset", "end_offset", "epoch", "timestamp_ms", "is_control", "producer_id", "producer_epoch", "sequence", "headers", "records", "typed_records")
     BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -286,6 +304,7 @@ class ChangeBatch(_message.Message):
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    TYPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
     base_offset: int
     end_offset: int
     epoch: int
@@ -296,7 +315,8 @@ class ChangeBatch(_message.Message):
     sequence: int
     headers: _containers.RepeatedCompositeFieldContainer[AuditHeader]
     records: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, base_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., is_control: bool = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., headers: _Optional[_Iterable[_Union[AuditHeader, _Mapping]]] = ..., records: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    typed_records: _containers.RepeatedCompositeFieldContainer[_records_pb2.TypedRecord]
+    def __init__(self, base_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., is_control: bool = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., headers: _Optional[_Iterable[_Union[AuditHeader, _Mapping]]] = ..., records: _Optional[_Iterable[bytes]] = ..., typed_records: _Optional[_Iterable[_Union[_records_pb2.TypedRecord, _Mapping]]] = ...) -> None: ...
 
 class WatchProgress(_message.Message):
     __slots__ = ("offset", "epoch")
