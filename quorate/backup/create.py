@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from quorate.backup.check import verified_content
 from quorate.backup.errors import NoBackupError, OtherHistoryError
+from quorate.backup.incarnations import incarnation_after
 from quorate.backup.manifest import (
     Manifest,
     StoredCheckpoint,
@@ -20,7 +21,15 @@ from quorate.backup.storage import Storage
 from quorum.batch import scan_batches
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.errors import SnapshotCorruptError
-from quorum.types import LOG_BEGINNING, EpochStart, OffsetAndEpoch
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
+from quorum.types import (
+    LOG_BEGINNING,
+    ZERO_UUID,
+    EpochStart,
+    OffsetAndEpoch,
+    uuid_from_text,
+    uuid_to_text,
+)
 from snapshot.verifier import CheckpointSummary, CheckpointVerifier
 
 CHUNK_BYTES = 16 << 20
@@ -68,7 +77,13 @@ async def create(
                 f"cluster {state.cluster_id or '(unknown)'}"
             )
         await source.check_continues(former.end, former.log_digest)
-        base = _Base(former.start, former.start_digest, former.checkpoint, former.sequence)
+        base = _Base(
+            former.start,
+            former.start_digest,
+            former.checkpoint,
+            _incarnation_of(former),
+            former.sequence,
+        )
     log = _Log(storage, former, base, chunk_bytes)
     async for batch in source.batches(log.end.offset):
         log.add(batch)
@@ -90,6 +105,8 @@ async def create(
         epochs=tuple(log.epochs),
         state_offset=state.state_offset,
         state_digest=state.state_digest.hex(),
+        incarnation_number=log.incarnation.number,
+        incarnation_id=uuid_to_text(log.incarnation.id) if any(log.incarnation.id) else "",
     )
     write_manifest(storage, manifest)
     return manifest, manifest.size_bytes - (0 if former is None else former.size_bytes)
@@ -102,7 +119,15 @@ class _Base:
     start: OffsetAndEpoch
     digest: str
     checkpoint: StoredCheckpoint | None
+    incarnation: LogIncarnation = FIRST_INCARNATION
+    """That of the log which is in the backup already; number and id only."""
     sequence: int = 0
+
+
+def _incarnation_of(manifest: Manifest) -> LogIncarnation:
+    """Return what a manifest has of the incarnation: number and id."""
+    text = manifest.incarnation_id
+    return LogIncarnation(manifest.incarnation_number, uuid_from_text(text) if text else ZERO_UUID)
 
 
 async def _begin(source: Source, storage: Storage, state: SourceState) -> _Base:
@@ -123,7 +148,8 @@ async def _begin(source: Source, storage: Storage, state: SourceState) -> _Base:
     checkpoint = StoredCheckpoint(
         name, summary.size_bytes, digest.hexdigest(), snapshot_id.offset, snapshot_id.epoch
     )
-    return _Base(snapshot_id, summary.head.log_digest.hex(), checkpoint)
+    head = summary.head
+    return _Base(snapshot_id, head.log_digest.hex(), checkpoint, head.incarnation)
 
 
 @dataclass(slots=True)
@@ -137,6 +163,7 @@ class _Log:
     chunks: list[StoredChunk] = field(init=False)
     epochs: list[EpochStart] = field(init=False)
     end: OffsetAndEpoch = field(init=False)
+    incarnation: LogIncarnation = field(init=False)
     _digest: bytes = field(init=False)
     _parts: list[bytes] = field(default_factory=list)
     _size: int = 0
@@ -146,6 +173,7 @@ class _Log:
         former = self.former
         self.chunks = [] if former is None else list(former.chunks)
         self.epochs = [] if former is None else list(former.epochs)
+        self.incarnation = self.base.incarnation
         self.end = self.base.start if former is None else former.end
         self._digest = bytes.fromhex(self.base.digest if former is None else former.log_digest)
         self._begin = self.end.offset
@@ -163,6 +191,7 @@ class _Log:
             self.epochs.append(EpochStart(header.epoch, header.base_offset))
         self.end = OffsetAndEpoch(header.end_offset, header.epoch)
         self._digest = fold(self._digest, batch) if self._digest else b""
+        self.incarnation = incarnation_after(self.incarnation, batch, header)
         self._parts.append(batch)
         self._size += len(batch)
         if self._size >= self.chunk_bytes:

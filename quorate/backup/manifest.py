@@ -81,6 +81,10 @@ class Manifest:
     state_offset: int
     state_digest: str
     """State digest as of ``state_offset``, as the source reported it."""
+    incarnation_number: int = 0
+    """Of the log at ``end`` (ADR 65)."""
+    incarnation_id: str = ""
+    """As text; empty for the first one."""
 
     @property
     def end(self) -> OffsetAndEpoch:

@@ -70,8 +70,7 @@ class NodeSource:
         return self._state
 
     async def check_continues(self, end: OffsetAndEpoch, digest: str) -> None:
-        """As ``Source.check_continues``: by the epoch of the last record (Log Matching)."""
-        del digest
+        """As ``Source.check_continues``: by the last record's epoch, and the digest if known."""
         name = self._state.name
         try:
             found = await self._client.fetch_log(
@@ -86,6 +85,12 @@ class NodeSource:
             raise OtherHistoryError(
                 f"{name}: its log differs from that of the backup, at offset "
                 f"{found.diverging.offset} or before"
+            )
+        # The epochs of two incarnations of a log may be the same by chance; digests are not.
+        answer = await self._client.offset_for_leader_epoch(end.epoch, digest_offset=end.offset)
+        if digest and answer.log_digest and answer.log_digest.hex() != digest:
+            raise OtherHistoryError(
+                f"{name}: its log below offset {end.offset} is not that of the backup"
             )
 
     async def checkpoint(self) -> tuple[SnapshotId, AsyncIterator[bytes]]:

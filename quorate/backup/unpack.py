@@ -8,13 +8,16 @@ from pathlib import Path
 
 from quorate.backup.check import verified_checkpoint, verified_chunks, verified_content
 from quorate.backup.errors import BackupDamagedError, NoBackupError
+from quorate.backup.incarnations import incarnation_after
 from quorate.backup.manifest import Manifest
 from quorate.backup.storage import Storage
 from quorum.batch import BatchHeader
+from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.log.config import LogConfig
 from quorum.log.recovery import open_log
 from quorum.ports import FileSystem
 from quorum.types import ZERO_UUID, OffsetAndEpoch, SnapshotId, Uuid
+from snapshot.format import CheckpointHead
 from snapshot.naming import file_path
 
 Progress = Callable[[int], None]
@@ -30,6 +33,8 @@ class Unpacked:
     log_digest: bytes
     """Log digest at ``end``; empty if not known."""
     size_bytes: int
+    incarnation: LogIncarnation
+    """That of the log at ``end``."""
 
 
 def end_at_time(storage: Storage, manifest: Manifest, time_ms: int) -> int:
@@ -77,7 +82,11 @@ def unpack(
             f"the backup has offsets {manifest.start.offset} to {manifest.end.offset}, not {wanted}"
         )
     fs.make_directory(partition)
-    digests = _write_checkpoint(storage, manifest, fs, partition)
+    head = _write_checkpoint(storage, manifest, fs, partition)
+    digests: dict[SnapshotId, bytes] = {}
+    incarnation = FIRST_INCARNATION
+    if head is not None:
+        digests, incarnation = {manifest.start: head.log_digest}, head.incarnation
     log, _ = open_log(
         fs,
         partition,
@@ -95,13 +104,17 @@ def unpack(
             log.append(
                 data[begin:end], base_offset=kept[0].base_offset, end_offset=kept[-1].end_offset
             )
+            for header in kept:
+                incarnation = incarnation_after(incarnation, data, header)
             if progress is not None:
                 progress(kept[-1].end_offset)
             if len(kept) < len(headers):
                 break
         log.flush()
         log.store_high_watermark(log.end.offset)
-        found = Unpacked(partition, log.end, log.digest_at(log.end.offset), log.size_bytes)
+        found = Unpacked(
+            partition, log.end, log.digest_at(log.end.offset), log.size_bytes, incarnation
+        )
     finally:
         log.close()
     return found
@@ -113,11 +126,11 @@ def _below(headers: list[BatchHeader], end_offset: int) -> list[BatchHeader]:
 
 def _write_checkpoint(
     storage: Storage, manifest: Manifest, fs: FileSystem, partition: Path
-) -> dict[SnapshotId, bytes]:
+) -> CheckpointHead | None:
     stored = manifest.checkpoint
     head = verified_checkpoint(storage, manifest)
     if stored is None or head is None:
-        return {}
+        return None
     path = file_path(partition, stored.snapshot_id)
     part = path.with_name(path.name + ".part")
     file = fs.open(part, create=True, writable=True)
@@ -132,4 +145,4 @@ def _write_checkpoint(
     fs.sync_directory(partition)
     if head.log_digest.hex() != manifest.start_digest:
         raise BackupDamagedError("the checkpoint has another log digest than the manifest")
-    return {stored.snapshot_id: head.log_digest}
+    return head

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,23 +12,16 @@ import click
 import grpc
 
 import quorate
-from audit.errors import AuditError
 from quorate.backup.check import Verified
 from quorate.backup.check import verify as verify_backup
 from quorate.backup.create import create as create_backup
 from quorate.backup.drill import drill as drill_backup
-from quorate.backup.errors import (
-    BackupDamagedError,
-    BackupGapError,
-    BackupTargetError,
-    NoBackupError,
-    OtherHistoryError,
-)
 from quorate.backup.manifest import Manifest, StoredCheckpoint, StoredChunk, newest_manifest
 from quorate.backup.source import DirectorySource, Source
 from quorate.backup.storage import Storage, storage_of
 from quorate.backup.unpack import end_at_time, unpack
-from quorate.cli.audit_extra import reported_damage
+from quorate.cli.backup_errors import DAMAGED_HINT, reported_backup
+from quorate.cli.backup_restore import restore_command
 from quorate.cli.command import LocalCommand, NounGroup, pass_session
 from quorate.cli.connection import ask, credentials_of
 from quorate.cli.exits import CliError, Exit
@@ -78,7 +69,7 @@ def create(session: Session, target: str, directory: Path | None, every_s: float
     it was. Exit code 6 says that TARGET holds a backup of another cluster or history, 5 that the
     source no longer has the records that follow the backup.
     """
-    with _reported():
+    with reported_backup():
         storage = storage_of(target)
         with storage.lock():
             if every_s is not None:
@@ -134,7 +125,7 @@ def _run(session: Session, storage: Storage, directory: Path | None) -> tuple[Ma
 @pass_session
 def show(session: Session, target: str) -> None:
     """Show the newest complete backup in TARGET and its files; reads the manifest only."""
-    with _reported():
+    with reported_backup():
         manifest, notes = newest_manifest(storage_of(target))
     for note in notes:
         session.warn(note)
@@ -164,7 +155,7 @@ def verify(session: Session, target: str) -> None:
     SHA-256 of every file, the checksum of every batch, offsets, epochs and the log digest. Ends
     with exit code 8 if the backup is damaged.
     """
-    with _reported():
+    with reported_backup():
         storage = storage_of(target)
         total = newest_manifest(storage)[0].size_bytes
         began = time.perf_counter()
@@ -188,7 +179,7 @@ def verify(session: Session, target: str) -> None:
         )
     )
     if found.problems:
-        raise CliError("; ".join(found.problems), hint=_DAMAGED_HINT, code=Exit.DAMAGED)
+        raise CliError("; ".join(found.problems), hint=DAMAGED_HINT, code=Exit.DAMAGED)
 
 
 @backup.command("drill", cls=LocalCommand)
@@ -206,7 +197,7 @@ def drill(session: Session, target: str, scratch: Path | None) -> None:
     the source reported when the backup was made. Ends with exit code 3 if one differs, and with 8
     if the backup is damaged. The scratch files are deleted in each case.
     """
-    with _reported():
+    with reported_backup():
         storage = storage_of(target)
         total = newest_manifest(storage)[0].end.offset
         with (
@@ -234,7 +225,7 @@ def drill(session: Session, target: str, scratch: Path | None) -> None:
         )
     )
     if found.problems:
-        raise CliError("; ".join(found.problems), hint=_DAMAGED_HINT, code=Exit.UNHEALTHY)
+        raise CliError("; ".join(found.problems), hint=DAMAGED_HINT, code=Exit.UNHEALTHY)
 
 
 @backup.command("extract", cls=LocalCommand)
@@ -256,7 +247,7 @@ def extract(
     fs = OsFileSystem()
     if fs.list_directory(directory):
         raise CliError(f"{directory} is not empty", hint="name a new directory", code=Exit.CONFLICT)
-    with _reported():
+    with reported_backup():
         storage = storage_of(target)
         manifest, _ = newest_manifest(storage)
         end = moment.offset
@@ -289,35 +280,6 @@ def extract(
     )
 
 
-_DAMAGED_HINT = (
-    "keep it as evidence, and create another backup in a new target; see docs/operations/backup.md"
-)
-
-_EXITS: tuple[tuple[type[Exception], str, Exit], ...] = (
-    (NoBackupError, "`quorate backup create` makes one", Exit.NOT_FOUND),
-    (BackupDamagedError, _DAMAGED_HINT, Exit.DAMAGED),
-    (OtherHistoryError, "name another target for this source", Exit.REFUSED),
-    (BackupGapError, "begin another backup in a new target, and run it more often", Exit.CONFLICT),
-    (BackupTargetError, "", Exit.USAGE),
-    (AuditError, "", Exit.NOT_FOUND),
-)
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Give the errors of a backup their exit codes, and say what to do.
-
-    Raises:
-        CliError: Something failed.
-    """
-    try:
-        with reported_damage():
-            yield
-    except tuple(kind for kind, _, _ in _EXITS) as error:
-        hint, code = next((hint, code) for kind, hint, code in _EXITS if isinstance(error, kind))
-        raise CliError(str(error), hint=hint, code=code) from error
-
-
 def _fields(manifest: Manifest) -> dict[str, object]:
     return {
         "cluster_id": manifest.cluster_id,
@@ -327,9 +289,13 @@ def _fields(manifest: Manifest) -> dict[str, object]:
         "start_offset": manifest.start.offset,
         "end_offset": manifest.end.offset,
         "end_epoch": manifest.end.epoch,
+        "log_incarnation": manifest.incarnation_id or None,
         "log_digest": manifest.log_digest or None,
         "state_offset": manifest.state_offset,
         "state_digest": manifest.state_digest,
         "files": len(manifest.files),
         "bytes": manifest.size_bytes,
     }
+
+
+backup.add_command(restore_command)

@@ -127,3 +127,35 @@ def test_extract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, error = ran(capsys, "extract", target, tmp_path / "no", "--to-time", TIME_0)
     assert (status, "of a later time" in error) == (4, True)
     assert ran(capsys, "extract", target, tmp_path / "no", "--to-time", 1, "--to-offset", 1)[0] == 2
+
+
+def test_restore_needs_consent_and_an_empty_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    log.world(5, 20)
+    end = log.commit()
+    target, home = tmp_path / "target", tmp_path / "new"
+    assert ran(capsys, "create", target, "--from", log.home)[0] == 0
+    cluster_id = newest_manifest(DirectoryStorage(target))[0].cluster_id
+    node = ("--node-id", 7, "--endpoint", "n7:9093")
+    status, _, error = ran(capsys, "restore", target, home, *node)
+    assert (status, "--cluster-id" in error, home.exists()) == (6, True, False)
+    assert ran(capsys, "restore", target, home, *node, "--cluster-id", "other")[0] == 6
+    assert not home.exists()
+    sure = (*node, "--cluster-id", cluster_id)
+    assert ran(capsys, "restore", target, home, *sure, "--at-offset", end + 1)[0] == 4
+    early = tmp_path / "early"
+    at = (*sure, "--at-time", str(TIME_0 + 5))
+    status, found, _ = ran(capsys, "restore", target, early, *at)
+    assert (status, 0 < found["restored_to"] < end) == (0, True)
+    whole = tmp_path / "whole"
+    status, found, said = ran(capsys, "restore", target, whole, *sure, "--reason", "a drill")
+    assert (status, found["restored_to"], found["end_offset"]) == (0, end, end + 3)
+    assert f"--log-incarnation {found['log_incarnation']['id']}" in said
+    assert ran(capsys, "restore", target, whole, *sure)[0] == 5
+    assert main(["recover", "report", str(whole), "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["operation"], row["reason"]) == ("restore", "a drill")
+    assert row["report"]["restored_to"] == end
