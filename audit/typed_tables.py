@@ -235,6 +235,8 @@ WITHOUT_EFFECT: frozenset[type[records.MetadataRecord]] = frozenset(
         records.BrokerEpochRecord,
         records.ProducerStateRecord,
         # Shown in ``history`` only, with hidden credentials.
+        records.CommittedPositionRecord,
+        records.RemoveCommittedPositionRecord,
         records.DelegationTokenRecord,
         records.RemoveDelegationTokenRecord,
         records.UserScramCredentialRecord,

@@ -134,6 +134,11 @@ _KEYS: dict[type[MetadataRecord], Callable[[Any], RecordKey]] = {
         records.TransactionalIdRecord.API_KEY,
         each.transactional_id,
     ),
+    records.CommittedPositionRecord: _own_key,
+    records.RemoveCommittedPositionRecord: lambda each: (
+        records.CommittedPositionRecord.API_KEY,
+        each.group,
+    ),
     records.ZkMigrationStateRecord: _own_key,
     records.BeginImportRecord: lambda _each: IMPORT_KEY,
     records.ImportStateRecord: _own_key,

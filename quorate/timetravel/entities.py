@@ -105,6 +105,7 @@ _TABLE: dict[type[MetadataRecord], tuple[str, Namer]] = {
         "transactional-id",
         lambda _image, each: (each.transactional_id,),
     ),
+    records.CommittedPositionRecord: ("position", lambda _image, each: (each.group,)),
     records.ImportStateRecord: ("import", lambda _image, _each: ("progress",)),
 }
 
