@@ -10,6 +10,8 @@ from quorum.batch_decode import Record, first_headers, iterate_records, record_v
 from quorum.batch_encode import encode_batch, with_position
 from quorum.batch_header import (
     BATCH_BYTES_MAX,
+    CODEC_MASK,
+    CONTROL_BIT,
     HEADER_BYTES,
     PEEK_BYTES,
     BatchHeader,
@@ -21,6 +23,8 @@ from quorum.batch_header import (
 
 __all__ = [
     "BATCH_BYTES_MAX",
+    "CODEC_MASK",
+    "CONTROL_BIT",
     "HEADER_BYTES",
     "PEEK_BYTES",
     "BatchHeader",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from quorum.batch_header import HEADER_BYTES, BatchHeader
+from quorum.batch_header import CODEC_MASK, HEADER_BYTES, BatchHeader
 from quorum.compression import DECOMPRESSED_BYTES_MAX, CompressionError, decompress
 from quorum.errors import CorruptBatchError
 from quorum.record_prefix import NULL_KEY, PLAIN_PREFIXES
@@ -45,7 +45,7 @@ def _plain_records(
     """Return the batch's record section, decompressed: buffer and half-open range within it."""
     start = header.position + HEADER_BYTES
     end = header.position + header.size
-    if header.codec == 0:
+    if not header.attributes & CODEC_MASK:
         return data, start, end
     try:
         if header.record_count > COMPRESSED_RECORDS_MAX:
@@ -215,7 +215,10 @@ def iterate_records(
             ``DECOMPRESSED_BYTES_MAX`` or holds more than ``COMPRESSED_RECORDS_MAX`` records; a
             codec whose library is not installed.
     """
-    buffer, position, end = _plain_records(data, header, path, base_position)
+    buffer, position = data, header.position + HEADER_BYTES
+    end = header.position + header.size
+    if header.attributes & CODEC_MASK:
+        buffer, position, end = _plain_records(data, header, path, base_position)
     if type(buffer) is not bytes:
         buffer, position, end = bytes(buffer[position:end]), 0, end - position
     records: list[Record] = []

@@ -7,13 +7,16 @@ its batch, with the state untouched.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
-from quorum.batch import BatchHeader, first_headers, iterate_records, record_values
+from quorum.batch import CODEC_MASK, BatchHeader, first_headers, iterate_records, record_values
 from quorum.errors import RecordCodecError, UnknownRecordError
 from statemachine.codec import DecodeRecord, batch_headers, decode_record
 from statemachine.derivation import check_derivable
 from statemachine.records import OWN_API_KEY_MIN, BeginTransactionRecord, MetadataRecord
+
+_value = attrgetter("value")
 
 
 class DecodedBatch(NamedTuple):
@@ -41,18 +44,19 @@ def decode_batch(
         CorruptBatchError: The batch's inside is malformed.
     """
     headers: Sequence[tuple[str, bytes | None]] = ()
-    if header.producer_id >= 0 or header.codec:
+    if header.producer_id >= 0 or header.attributes & CODEC_MASK:
         found = iterate_records(data, header)
         headers = found[0].headers if found else ()
-        values = [record.value or b"" for record in found]
+        values: list[bytes | None] = list(map(_value, found))
     else:
-        values = record_values(data, header)
+        values = [*record_values(data, header)]
         headers = first_headers(data, header)
     records: list[MetadataRecord] = []
     try:
-        headers = batch_headers(headers, values[0] if values else None)
+        if values and not headers:
+            headers = batch_headers((), values[0])
         for value in values:
-            record = decode(value)
+            record = decode(value or b"")
             if record.API_KEY >= OWN_API_KEY_MIN:
                 check_derivable(record)
             records.append(record)

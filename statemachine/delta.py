@@ -43,7 +43,8 @@ class ImageDelta(OpenImage):
             ReplayError: A record contradicts the state. The delta must be dropped.
             QuorumUsageError: The batch begins elsewhere; nothing has changed.
         """
-        self._expect(header)
+        if header.base_offset != self.end_offset:
+            raise self._gap(header)
         self.timestamp_ms = header.max_timestamp
         self.headers = headers
         position = 0
@@ -70,7 +71,8 @@ class ImageDelta(OpenImage):
         Raises:
             QuorumUsageError: The batch does not begin at ``end_offset``.
         """
-        self._expect(header)
+        if header.base_offset != self.end_offset:
+            raise self._gap(header)
         self.timestamp_ms = header.max_timestamp
         self.end_offset = header.end_offset
         self.epoch = header.epoch
@@ -106,7 +108,7 @@ class ImageDelta(OpenImage):
         """Return an independent delta in the same state, open transaction included."""
         copy = ImageDelta(self.base)
         copy.take_content(self.view())
-        copy.tracker.revert(self.tracker.touched, self.tracker.extras.settle())
+        copy.tracker.revert(self.tracker.touched, self.tracker.settled_extras())
         copy.tracker.empty_records = self.tracker.empty_records
         copy.transaction = self.transaction
         copy.end_offset, copy.epoch = self.end_offset, self.epoch
@@ -114,11 +116,10 @@ class ImageDelta(OpenImage):
         copy.source = self.source
         return copy
 
-    def _expect(self, header: BatchPosition) -> None:
-        if header.base_offset != self.end_offset:
-            raise QuorumUsageError(
-                f"batch begins at {header.base_offset}, the image ends at {self.end_offset}"
-            )
+    def _gap(self, header: BatchPosition) -> QuorumUsageError:
+        return QuorumUsageError(
+            f"batch begins at {header.base_offset}, the image ends at {self.end_offset}"
+        )
 
 
 def _name_at(records: Sequence[MetadataRecord], position: int) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quorum.batch import BatchHeader, scan_batches
+from quorum.batch import CONTROL_BIT, BatchHeader, scan_batches
 from quorum.errors import (
     CorruptBatchError,
     QuorumUsageError,
@@ -74,7 +74,9 @@ class StateMachine:
             QuorumUsageError: The data leaves a gap; nothing was applied.
         """
         applied = self.end_offset
-        headers = [header for header in scan_batches(data) if header.end_offset > applied]
+        headers = scan_batches(data)
+        if headers and headers[0].base_offset < applied:
+            headers = [header for header in headers if header.end_offset > applied]
         if not headers:
             return self.image
         if headers[0].base_offset != applied:
@@ -168,7 +170,7 @@ class _Run:
 
     def apply(self, data: bytes, header: BatchHeader) -> None:
         """Replay one batch. A batch that fails to decode leaves no trace."""
-        if header.is_control:
+        if header.attributes & CONTROL_BIT:
             self._delta.skip_batch(header)
             return
         batch = decode_batch(data, header, decode=self._decode)

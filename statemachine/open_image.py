@@ -144,7 +144,7 @@ class OpenImage:
             security.settle() if isinstance(security, SecurityDelta) else security,
             producers.settle() if isinstance(producers, ProducersDelta) else producers,
             positions.settle() if isinstance(positions, PositionsDelta) else positions,
-            self.tracker.extras.settle(),
+            self.tracker.settled_extras(),
         )
 
     def take_content(self, image: MetadataImage) -> None:

@@ -101,7 +101,7 @@ class ConfigsDelta(ConfigsView):
                 self._tracker.deleted((_CONFIG, resource_type, resource_name, name))
             return
         if old != value:
-            values.set(name, value)
+            values[name] = value
             if old is not None:
                 self._tracker.modified((_CONFIG, resource_type, resource_name, name))
         self._tracker.stored(

@@ -7,7 +7,7 @@ share structure with their base map, so settling costs no more than the changes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 from immutables import Map, MapMutation
 
@@ -15,24 +15,29 @@ K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
 G = TypeVar("G")
+Key = TypeVar("Key", contravariant=True)
+Value = TypeVar("Value", covariant=True)
+
+
+class Lookup(Protocol[Key, Value]):
+    """The ``get`` of a map."""
+
+    @overload
+    def __call__(self, key: Key, /) -> Value | None: ...
+    @overload
+    def __call__(self, key: Key, default: D, /) -> Value | D: ...
 
 
 class MapDelta(Generic[K, V]):
     """A map being changed. Owned by one ``ImageDelta``; not shared between threads."""
 
-    __slots__ = ("_current", "_mutation")
+    __slots__ = ("_current", "_mutation", "get")
 
     def __init__(self, base: Map[K, V]) -> None:
         self._current: Map[K, V] | MapMutation[K, V] = base
         self._mutation: MapMutation[K, V] | None = None
-
-    @overload
-    def get(self, key: K) -> V | None: ...
-    @overload
-    def get(self, key: K, default: D) -> V | D: ...
-    def get(self, key: K, default: D | None = None) -> V | D | None:
-        """Return the value as of now, or ``default``."""
-        return self._current.get(key, default)
+        self.get: Lookup[K, V] = base.get
+        """Return the value as of now, or the default. It is the method of the present map."""
 
     def __getitem__(self, key: K) -> V:
         return self._current[key]
@@ -68,12 +73,14 @@ class MapDelta(Generic[K, V]):
         settled = current.finish()
         self._current = settled
         self._mutation = None
+        self.get = settled.get
         return settled
 
     def _open(self) -> MapMutation[K, V]:
         # Nothing is open, so ``_current`` is the immutable map.
         mutation = cast("Map[K, V]", self._current).mutate()
         self._current = self._mutation = mutation
+        self.get = mutation.get
         return mutation
 
 
@@ -83,8 +90,8 @@ class NestedMapDelta(Generic[G, K, V]):
     __slots__ = ("_opened", "_outer")
 
     def __init__(self, base: Map[G, Map[K, V]]) -> None:
-        self._outer: MapDelta[G, Map[K, V]] = MapDelta(base)
-        self._opened: dict[G, MapDelta[K, V]] = {}
+        self._outer = base
+        self._opened: dict[G, MapMutation[K, V]] = {}
 
     def find(self, group: G, key: K) -> V | None:
         """Return one value as of now, or None."""
@@ -96,42 +103,47 @@ class NestedMapDelta(Generic[G, K, V]):
 
     def group(self, group: G) -> Map[K, V]:
         """Return one whole group as of now; empty if there is none."""
-        opened = self._opened.get(group)
-        if opened is not None:
-            return opened.settle()
-        return self._outer.get(group, EMPTY_MAP)
+        opened = self._opened.pop(group, None)
+        if opened is None:
+            return self._outer.get(group, EMPTY_MAP)
+        settled = opened.finish()
+        if settled:
+            self._outer = self._outer.set(group, settled)
+        elif group in self._outer:
+            self._outer = self._outer.delete(group)
+        return settled
 
     def groups(self) -> list[G]:
         """Return every group that is not empty, in no particular order."""
         return list(self.settle())
 
-    def open_group(self, group: G) -> MapDelta[K, V]:
-        """Return the group, opened for changing. An emptied group disappears when settling."""
+    def open_group(self, group: G) -> MapMutation[K, V]:
+        """Return the group, opened for changing until anything else is asked of this map."""
         opened = self._opened.get(group)
         if opened is None:
-            opened = self._opened[group] = MapDelta(self._outer.get(group, EMPTY_MAP))
+            opened = self._opened[group] = self._outer.get(group, EMPTY_MAP).mutate()
         return opened
 
     def drop_group(self, group: G) -> Map[K, V]:
         """Remove a whole group and return its content."""
         held = self.group(group)
-        self._opened.pop(group, None)
         if group in self._outer:
-            self._outer.pop(group)
+            self._outer = self._outer.delete(group)
         return held
 
     def settle(self) -> Map[G, Map[K, V]]:
         """Return the immutable map of maps as of now; the delta stays usable."""
         if self._opened:
-            outer = self._outer
+            outer = self._outer.mutate()
             for group, opened in self._opened.items():
-                settled = opened.settle()
+                settled = opened.finish()
                 if settled:
-                    outer.set(group, settled)
+                    outer[group] = settled
                 elif group in outer:
-                    outer.pop(group)
+                    del outer[group]
             self._opened.clear()
-        return self._outer.settle()
+            self._outer = outer.finish()
+        return self._outer
 
 
 EMPTY_MAP: Map[Any, Any] = Map()

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from immutables import Map
+from immutables import Map, MapMutation
 
 from quorum.types import Uuid
-from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta
+from statemachine.sections.map_delta import EMPTY_MAP, NestedMapDelta
 from statemachine.sections.partitions import PartitionState
 
 PartitionKey: TypeAlias = tuple[Uuid, int]
@@ -139,14 +139,14 @@ def _place(key: PartitionKey) -> tuple[bytes, int]:
     return word, 1 << (number & (_WORD - 1))
 
 
-def _set(group: MapDelta[bytes, int], word: bytes, bits: int) -> None:
-    group.set(word, group.get(word, 0) | bits)
+def _set(group: MapMutation[bytes, int], word: bytes, bits: int) -> None:
+    group[word] = group.get(word, 0) | bits
 
 
-def _clear(group: MapDelta[bytes, int], word: bytes, bit: int) -> None:
+def _clear(group: MapMutation[bytes, int], word: bytes, bit: int) -> None:
     left = group[word] & ~bit
     if left:
-        group.set(word, left)
+        group[word] = left
     else:
         group.pop(word)
 

@@ -13,7 +13,9 @@ Invariants:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from immutables import Map
@@ -35,6 +37,9 @@ _TRANSACTIONAL = TransactionalIdRecord.API_KEY
 
 PRODUCER_WINDOW = 32
 """W of ADR 10: commands that one producer may have in flight, and answers kept for it."""
+
+
+_sequence_of = attrgetter("sequence")
 
 
 class Applied(NamedTuple):
@@ -219,7 +224,7 @@ class ProducersDelta(ProducersView):
             last, floor = old.last_sequence, old.oldest_open
             if oldest_open > floor:
                 floor = oldest_open
-                kept = tuple([entry for entry in old.applied if entry.sequence >= floor])
+                kept = old.applied[bisect_left(old.applied, floor, key=_sequence_of) :]
             else:
                 kept = old.applied
         elif epoch > old.epoch:

@@ -167,7 +167,7 @@ class SecurityDelta:
                 quotas.pop(record.key)
                 self._tracker.deleted(key)
             return
-        quotas.set(record.key, record.value)
+        quotas[record.key] = record.value
         if old is not None and old != record.value:
             self._tracker.modified(key)
         self._tracker.stored(key, record.extra, existed=old is not None)

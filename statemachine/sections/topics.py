@@ -203,7 +203,7 @@ class TopicsDelta(TopicsView):
         state = state_of(record)
         partitions = self._partitions.open_group(topic_id)
         old = partitions.get(index)
-        partitions.set(index, state)
+        partitions[index] = state
         if old is None:
             if self._index is not None:
                 self._index.added((topic_id, index), state)
@@ -268,7 +268,7 @@ class TopicsDelta(TopicsView):
         self, topic_id: Uuid, index: int, old: PartitionState, new: PartitionState
     ) -> None:
         key = (topic_id, index)
-        self._partitions.open_group(topic_id).set(index, new)
+        self._partitions.open_group(topic_id)[index] = new
         if self._index is not None:
             self._index.changed(key, old, new)
         self._tracker.modified((_PARTITION, topic_id, index))
