@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from quorum.batch import BatchHeader
 from quorum.control_records import Voters
 from quorum.types import (
     DigestAt,
@@ -115,9 +116,17 @@ class LogStore(Protocol):
         """The epoch history, ascending."""
 
     def append(
-        self, data: bytes, *, base_offset: int, end_offset: int, epochs: Sequence[EpochStart] = ()
+        self,
+        data: bytes,
+        *,
+        base_offset: int,
+        end_offset: int,
+        epochs: Sequence[EpochStart] = (),
+        headers: Sequence[BatchHeader] = (),
     ) -> None:
         """Write batches at the end; not durable before ``flush``.
+
+        ``headers`` are those of ``data`` if the caller has verified them; else they are read here.
 
         Raises:
             StorageError: ``DiskFullError`` if there is no space (log unchanged).

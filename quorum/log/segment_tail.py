@@ -71,6 +71,7 @@ def extend(
         return Extension(tail, [], [])
     end_offset, epoch, end_position, digest, unindexed = tail
     base = end_position - headers[0].position
+    position = size = 0
     entries: list[IndexEntry] = []
     epochs: list[EpochStart] = []
     for header in headers:
@@ -88,7 +89,7 @@ def extend(
         if header.epoch != epoch:
             epoch = header.epoch
             epochs.append(EpochStart(epoch, header.base_offset))
-    end_position = base + headers[-1].end_position
+    end_position = base + position + size
     return Extension(
         SegmentTail(end_offset, epoch, end_position, digest, unindexed), entries, epochs
     )

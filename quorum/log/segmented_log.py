@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from quorum.batch import BatchHeader, scan_batches
+from quorum.batch import BatchHeader
 from quorum.errors import (
-    CorruptBatchError,
     QuorumUsageError,
     StorageError,
     invariant,
 )
-from quorum.log.config import SEGMENT_BYTES_MAX, LogConfig
+from quorum.log.append_checks import check_epochs, checked_headers
+from quorum.log.config import LogConfig
 from quorum.log.failure import Failure
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.history import clip_start, cut_end
@@ -37,7 +37,7 @@ from quorum.log.recent_digests import RecentDigests
 from quorum.log.retention import create_segment, finish_replacement, remove_covered, remove_cut
 from quorum.log.segment import Segment
 from quorum.log.segment_list import SegmentList
-from quorum.log.segment_tail import extend, join_problem
+from quorum.log.segment_tail import extend
 from quorum.types import DigestAt, EpochStart, OffsetAndEpoch, SnapshotId
 
 
@@ -106,12 +106,19 @@ class SegmentedLog:
     # ------------------------------------------------------------------ writing
 
     def append(
-        self, data: bytes, *, base_offset: int, end_offset: int, epochs: Sequence[EpochStart] = ()
+        self,
+        data: bytes,
+        *,
+        base_offset: int,
+        end_offset: int,
+        epochs: Sequence[EpochStart] = (),
+        headers: Sequence[BatchHeader] = (),
     ) -> None:
         """Write whole batches covering [base_offset, end_offset); not durable before ``flush``.
 
         ``epochs`` is a cross-check: an epoch above the log's must start where the batches have
-        it.
+        it. ``headers`` are what ``scan_batches`` returned for ``data``, which is then not scanned
+        again.
 
         Raises:
             QuorumUsageError: Not at the log's end, empty, or arguments that contradict the
@@ -121,7 +128,9 @@ class SegmentedLog:
             StorageError: Any other failure, or the log failed before.
         """
         self._check_usable()
-        headers = self._check_append(data, base_offset, end_offset)
+        headers = checked_headers(
+            self._segments.active.tail, data, headers, base_offset, end_offset
+        )
         active = self._segments.active
         position = active.tail.position
         if position and position + len(data) > self._config.segment_bytes:
@@ -134,8 +143,8 @@ class SegmentedLog:
             index_interval=self._config.index_interval_bytes,
             boundaries=boundaries,
         )
-        if epochs:
-            self._check_epochs(epochs, extension.epochs)
+        if extension.epochs or (epochs and epochs[-1].epoch > active.tail.epoch):
+            check_epochs(epochs, extension.epochs, known=active.tail.epoch)
         with self._failure.unless_full:
             active.append(data, extension)
         self._recent.add(boundaries)
@@ -146,29 +155,6 @@ class SegmentedLog:
                 (*self._epochs, *extension.epochs), self._start, end_offset=end_offset
             )
             self._has_unsaved_epochs = True
-
-    def _check_append(self, data: bytes, base_offset: int, end_offset: int) -> list[BatchHeader]:
-        tail = self._segments.active.tail
-        if base_offset != tail.end_offset:
-            raise QuorumUsageError(
-                f"append at offset {base_offset}, but the log ends at {tail.end_offset}"
-            )
-        if not data or len(data) > SEGMENT_BYTES_MAX:
-            raise QuorumUsageError(f"append of {len(data)} bytes; 1 to {SEGMENT_BYTES_MAX} fit")
-        headers = scan_batches(data, path="append")
-        problem = join_problem(headers[0], tail.end_offset, tail.epoch)
-        if problem:
-            raise CorruptBatchError(problem, path="append")
-        if headers[-1].end_offset != end_offset:
-            raise QuorumUsageError(
-                f"append up to offset {end_offset}, but the batches end at {headers[-1].end_offset}"
-            )
-        return headers
-
-    def _check_epochs(self, announced: Sequence[EpochStart], seen: Sequence[EpochStart]) -> None:
-        known = self._segments.active.tail.epoch
-        if [entry for entry in announced if entry.epoch > known] != list(seen):
-            raise QuorumUsageError(f"append announces epochs {announced}, its batches hold {seen}")
 
     def _roll(self) -> Segment:
         """Seal the newest segment and create another behind it.

@@ -74,6 +74,7 @@ from quorum.types import NO_NODE, NodeId, SnapshotId, VersionRange
 
 OperatorRequest: TypeAlias = AddVoter | RemoveVoter | UpdateVoter | TransferLeadership
 OnSettled: TypeAlias = Callable[[RequestSettled], None]
+_ONLY_APPENDS = frozenset((Append,))
 
 
 class Driver:
@@ -275,7 +276,7 @@ class Driver:
 
     def _carry_out(self, output: Output) -> None:
         if output.persist:
-            if self._progress and any(type(effect) is not Append for effect in output.persist):
+            if self._progress and not _ONLY_APPENDS.issuperset(map(type, output.persist)):
                 # Deliver deferred records now: these effects may remove them from the log.
                 self.deliver()
             self._submit(output.ticket, output.persist)

@@ -37,7 +37,6 @@ from quorum.core.messages.received_records import VotersAt
 from quorum.errors import DiskFullError, SnapshotCorruptError
 from quorum.ports import ElectionStore, LogStore, SnapshotStore
 from quorum.runtime.ports import WriteDone, WriteGroup
-from quorum.types import EpochStart
 
 
 class Persistence:
@@ -102,19 +101,18 @@ class Persistence:
         if not pending:
             return
         self._pending = []
-        epochs: list[EpochStart] = []
-        for append in pending:
-            epochs.extend(append.epochs)
-        data = (
-            pending[0].payload
-            if len(pending) == 1
-            else b"".join([append.payload for append in pending if append.payload is not None])
-        )
+        first = pending[0]
+        data, epochs, headers = first.payload, first.epochs, first.headers
+        if len(pending) > 1:
+            data = b"".join([append.payload for append in pending if append.payload is not None])
+            epochs = tuple([entry for append in pending for entry in append.epochs])
+            headers = ()
         self._log.append(
             data or b"",
-            base_offset=pending[0].base_offset,
+            base_offset=first.base_offset,
             end_offset=pending[-1].end_offset,
             epochs=epochs,
+            headers=headers,
         )
         self._needs_flush = True
 

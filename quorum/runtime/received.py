@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from crc32c import crc32c
 
-from quorum.batch import BatchHeader, iterate_records, scan_batches
+from quorum.batch import CONTROL_BIT, BatchHeader, iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import Voters
 from quorum.core.contract.reasons import IgnoreReason, Problem
@@ -65,12 +65,12 @@ def describe_records(data: bytes, expected_base: int) -> ReceivedRecords | None:
             if batch.epoch != epoch:
                 epoch = batch.epoch
                 epochs.append(EpochStart(epoch, batch.base_offset))
-            if batch.is_control:
+            if batch.attributes & CONTROL_BIT:
                 voters += _voter_sets(data, batch)
     except CorruptBatchError:
         return None
     return ReceivedRecords(
-        expected_base, batches[-1].end_offset, tuple(epochs), tuple(voters), data
+        expected_base, batches[-1].end_offset, tuple(epochs), tuple(voters), data, batches
     )
 
 

@@ -41,13 +41,13 @@ class _Group:
         if not self._positions:
             position, end = 0, len(self.data)
             while position < end:
-                invariant(
-                    end - position >= _HEADER_BYTES,
-                    "appended bytes are whole batches",
-                    base=self.base_offset,
-                    position=position,
-                    size=end,
-                )
+                if end - position < _HEADER_BYTES:
+                    raise violation(
+                        "appended bytes are whole batches",
+                        base=self.base_offset,
+                        position=position,
+                        size=end,
+                    )
                 base, length = _BASE_AND_LENGTH.unpack_from(self.data, position)
                 self._batch_bases.append(base)
                 self._positions.append(position)
@@ -166,6 +166,8 @@ class TailCache:
         room = max_bytes
         while index < len(self._groups):
             group = self._groups[index]
+            if group.base_offset >= end_offset and chunks:
+                break
             size = len(group.data)
             if offset <= group.base_offset and group.end_offset <= end_offset and size <= room:
                 chunks.append(group.data)

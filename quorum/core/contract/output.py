@@ -15,8 +15,9 @@ See: Raft section 5 ("respond after updating stable storage"), quorum/core/DESIG
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from quorum.control_records import ControlRecord
 from quorum.core.contract.events import Event
@@ -33,6 +34,9 @@ from quorum.types import (
     Voter,
 )
 from quorum.values import value
+
+if TYPE_CHECKING:
+    from quorum.batch import BatchHeader
 
 
 @value
@@ -58,6 +62,9 @@ class Append:
     controls: tuple[ControlRecord, ...] = ()
     epochs: tuple[EpochStart, ...] = ()
     """Every epoch that starts inside the range, ascending."""
+    headers: Sequence[BatchHeader] = ()
+    """The batch headers in ``payload``, if the runtime has verified them; the core has no use for
+    them."""
 
 
 @value

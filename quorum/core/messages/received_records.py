@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.types import EpochStart, ReplicaKey, Voter
 from quorum.values import value
+
+if TYPE_CHECKING:
+    from quorum.batch import BatchHeader
 
 
 @value
@@ -22,7 +28,7 @@ class VotersAt:
 class ReceivedRecords:
     """Whole, checksum-verified batches of a Fetch answer, described for the core.
 
-    Created by the receiving runtime; the core never reads ``payload``.
+    Created by the receiving runtime; the core never reads ``payload`` and ``headers``.
 
     Invariants:
         1. ``base_offset < end_offset``; the batches are contiguous.
@@ -35,3 +41,5 @@ class ReceivedRecords:
     epochs: tuple[EpochStart, ...]
     voters: tuple[VotersAt, ...]
     payload: bytes
+    headers: Sequence[BatchHeader] = ()
+    """The batch headers in ``payload``, for the log: it need not read and verify them again."""

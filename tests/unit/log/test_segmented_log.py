@@ -12,6 +12,7 @@ from quorum.errors import (
     QuorumUsageError,
     StorageError,
 )
+from quorum.log import append_checks
 from quorum.log.config import LogConfig
 from quorum.types import EpochStart, OffsetAndEpoch
 from simulation.memory_filesystem import Faults
@@ -65,6 +66,27 @@ def test_an_append_anywhere_else_than_at_the_end_is_refused(bench, base_offset, 
         bench.log.append(data, base_offset=base_offset, end_offset=end_offset)
     assert contents(bench.log) == [(0, 1, b"a"), (1, 1, b"b")]
     bench.append(1, "c")
+
+
+def test_headers_that_the_caller_verified_are_not_read_again(bench, monkeypatch):
+    data = make_batch(0, 1, [b"x"]) + make_batch(1, 2, [b"y", b"z"])
+    headers = scan_batches(data)
+    monkeypatch.setattr(append_checks, "scan_batches", None)
+    bench.log.append(data, base_offset=0, end_offset=3, headers=headers)
+    assert contents(bench.log) == [(0, 1, b"x"), (1, 2, b"y"), (2, 2, b"z")]
+    assert bench.log.epochs == (EpochStart(1, 0), EpochStart(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "value", "reason"),
+    [(0, b"longer", "base offset 0 where 1 follows"), (1, b"x", "end at 2 after 69 bytes")],
+)
+def test_headers_of_other_bytes_are_refused(bench, base_offset, value, reason):
+    bench.append(1, "a")
+    data, headers = make_batch(1, 1, [b"longer"]), scan_batches(make_batch(base_offset, 1, [value]))
+    with pytest.raises((QuorumUsageError, CorruptBatchError), match=reason):
+        bench.log.append(data, base_offset=1, end_offset=2, headers=headers)
+    assert contents(bench.log) == [(0, 1, b"a")]
 
 
 def test_an_empty_append_is_refused(bench):
