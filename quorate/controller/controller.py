@@ -238,6 +238,7 @@ class Controller:
     def on_leadership(self, change: LeadershipChanged) -> None:
         """Who leads changed; activation itself waits for ``turn``, which knows the time."""
         self._leader_id = change.leader_id
+        self._proposer.is_leading = change.is_leader
         active_epoch = self._proposer.active_epoch
         if active_epoch is not None and (not change.is_leader or change.epoch != active_epoch):
             self._step_down()

@@ -53,6 +53,8 @@ class Proposer:
         self.sessions = BrokerSessions(config.session_timeout_ms)
         self.active_epoch: int | None = None
         """The epoch in which commands are evaluated now, if any."""
+        self.is_leading = False
+        """Whether this replica leads, as last reported; it may not be allowed to write yet."""
         self.is_halted = False
         """Whether replay has stopped: then nothing is evaluated any more."""
         self.deadline_ms: int | None = None
@@ -135,7 +137,7 @@ class Proposer:
             or self._are_periodic_tasks_due
             or self._contacts
             or self._purgatory.arrived
-            or (self.active_epoch is None and self.log.node.can_write)
+            or (self.is_leading and self.active_epoch is None and self.log.node.can_write)
         ) and not (self.is_halted or self._is_forming):
             self._flush(clock.now_ms(), clock.wall_ms())
         return self.deadline_ms

@@ -218,7 +218,7 @@ class ReplicaNode(LogFacts):
 
     def _note_age(self, _: object = None) -> None:
         known = self._node.freshness(self._clock.now_ms())
-        self._age.note(known, self.image.provenance.end_offset)
+        self._age.note(known, self._controller.image.provenance.end_offset)
 
     def _turn(self) -> None:
         self._due_turn = None

@@ -121,7 +121,10 @@ class Outbox:
             return
         self._counters.frames_sent += 1
         self._counters.bytes_sent += self._bytes_in_flight
-        self._write_on()
+        if self._frames:
+            self._write_on()
+        elif self._idle is not None:
+            self._settle()
 
     def _settle(self) -> None:
         if self._idle is not None and not self._idle.done():

@@ -183,8 +183,16 @@ def unpack_fetch_response(data: bytes) -> FetchResponse:
         epoch=epoch,
         high_watermark=high_watermark,
         log_start_offset=log_start_offset,
-        diverging=_position(diverging_offset, diverging_epoch),
-        snapshot_id=_position(snapshot_offset, snapshot_epoch),
+        diverging=(
+            None
+            if diverging_offset == diverging_epoch == _ABSENT.offset
+            else OffsetAndEpoch(diverging_offset, diverging_epoch)
+        ),
+        snapshot_id=(
+            None
+            if snapshot_offset == snapshot_epoch == _ABSENT.offset
+            else OffsetAndEpoch(snapshot_offset, snapshot_epoch)
+        ),
         records=data[records:],
         read_round=_read_round(round_epoch, round_number),
         leader_endpoints=unpack_endpoints(data[tail:records]) if endpoints_size else (),
@@ -329,10 +337,6 @@ def unpack_endpoints(data: bytes) -> tuple[Endpoint, ...]:
     except (StructError, UnicodeDecodeError) as error:
         raise PeerProtocolError(f"malformed endpoints: {error}") from error
     return tuple(endpoints)
-
-
-def _position(offset: int, epoch: int) -> OffsetAndEpoch | None:
-    return None if offset == -1 and epoch == -1 else OffsetAndEpoch(offset, epoch)
 
 
 def _read_round(epoch: int, number: int) -> ReadRound:

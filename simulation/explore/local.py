@@ -141,7 +141,7 @@ class Locals:
     def _again(self, core: Any, peer: NodeId, number: int) -> None:
         """Send the request again: the peer crashed before it answered."""
         if number < slots.BALLOT:
-            core.requests.in_flight = None
+            core.requests.end_flight()
             return
         if isinstance(core.role, Leader):
             core.requests.close(core.role.remote[peer].begin)

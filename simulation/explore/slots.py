@@ -102,7 +102,8 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
     flight = core.requests.in_flight
     if flight is not None:
         is_to_leader = isinstance(role, Follower) and flight.peer == role.leader_id
-        core.requests.in_flight = None if not is_to_leader else flight
+        if not is_to_leader:
+            core.requests.end_flight()
         flight.behind = None
     if isinstance(role, Unattached):
         role.discover_at_ms = 0
@@ -121,6 +122,7 @@ def forget_idle(core: CoreState, *, has_pre_votes: bool) -> None:
 _IDLE: tuple[tuple[str, ...], ...] = (
     ("config",), ("rng",), ("out",), ("following", "peers"), ("following", "upstream"),
     ("disk", "watch"), ("forwarded",), ("timers_fired",), ("known_leader", "announced"),
+    ("known_leader", "basis"),
 )  # fmt: skip
 """Parts of a core that are equal in all states: time stands still, and there are no reads."""
 
@@ -202,4 +204,4 @@ def forget_search(core: CoreState) -> None:
     """Drop the pending question for the leader: it delays nothing."""
     flight, role = core.requests.in_flight, core.role
     if flight is not None and not (isinstance(role, Follower) and flight.peer == role.leader_id):
-        core.requests.in_flight = None
+        core.requests.end_flight()

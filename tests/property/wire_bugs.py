@@ -48,7 +48,7 @@ def _taking(patch: Patch, is_taken: Callable[[CoreState, Any, Purpose], bool]) -
     ) -> InFlight | None:
         if not is_taken(core, response, purpose):
             return original(core, sender, response, purpose)
-        core.requests.in_flight = None
+        core.requests.end_flight()
         return InFlight(sender, purpose, core.now_ms, response.request_id, ticket=0)
 
     original = fetching.take_in_flight

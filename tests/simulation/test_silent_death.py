@@ -50,7 +50,7 @@ def test_a_search_that_gives_way_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 
     def drop(core: CoreState, flight: InFlight) -> None:
         del flight
-        core.requests.in_flight = None
+        core.requests.end_flight()
 
     monkeypatch.setattr(fetching, "set_search_aside", drop)
     assert _misses_an_observer()

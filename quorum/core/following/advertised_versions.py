@@ -10,7 +10,6 @@ See: KIP-584; KIP-853 (UpdateRaftVoter).
 from __future__ import annotations
 
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.peer_requests import InFlight
 from quorum.core.state.roles import Follower
 from quorum.types import NodeId, VersionRange
 
@@ -30,9 +29,3 @@ def versions_to_advertise(core: CoreState, peer: NodeId) -> tuple[VersionRange, 
     ):
         return versions.supported
     return ()
-
-
-def note_answered(role: Follower, flight: InFlight) -> None:
-    """Record that the leader answered a Fetch and so has the versions it carried."""
-    if flight.supported:
-        role.advertised_versions = flight.supported

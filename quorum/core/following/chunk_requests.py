@@ -93,7 +93,7 @@ def wait_for_next(core: CoreState, answered: InFlight, download: Download) -> No
     """After a chunk was stored, wait for the request behind it if it continues the file."""
     following = answered.behind
     if following is not None and following.position == download.position:
-        core.requests.in_flight = following
+        core.requests.begin_flight(following)
 
 
 def forget_chunk(core: CoreState, request_id: int) -> None:

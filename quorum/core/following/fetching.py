@@ -19,7 +19,7 @@ from quorum.core.contract.reasons import (
     RoleChangeReason,
 )
 from quorum.core.election.campaign import begin_campaign
-from quorum.core.following.advertised_versions import note_answered, versions_to_advertise
+from quorum.core.following.advertised_versions import versions_to_advertise
 from quorum.core.following.chunk_requests import ask_ahead
 from quorum.core.following.leader_search import (
     is_search,
@@ -116,7 +116,7 @@ def _fail_late_request(core: CoreState) -> InFlight | None:
     if flight is None or core.now_ms < flight.due_ms:
         return flight
     core.fired(Timer.REQUEST_TIMEOUT, flight.purpose)
-    core.requests.in_flight = None
+    core.requests.end_flight()
     core.peer_failed(flight.peer)
     return None
 
@@ -126,7 +126,8 @@ def _ask(core: CoreState) -> None:
     if peer is None:
         return
     _count_pauses(core, peer)
-    if not is_downloading(core, peer) or poll_download(core, peer):
+    is_free = core.following.download is None or not is_downloading(core, peer)
+    if is_free or poll_download(core, peer):
         _fetch_from(core, peer)
 
 
@@ -138,6 +139,8 @@ def _count_pauses(core: CoreState, peer: NodeId) -> None:
         role.discover_at_ms = 0
     if core.following.peers.ready_ms(peer):
         core.fired(Timer.RETRY_BACKOFF, Purpose.FETCH)
+    if not upstream.relays:
+        return
     if upstream.is_relay(peer):
         if upstream.is_direct:
             core.fired(Timer.RELAY_RETRY)
@@ -148,7 +151,7 @@ def _count_pauses(core: CoreState, peer: NodeId) -> None:
 def _fetch_from(core: CoreState, peer: NodeId) -> None:
     role, log, config = core.role, core.log, core.config
     upstream = core.following.upstream
-    if not upstream.is_relay(peer):
+    if not upstream.is_direct and not upstream.is_relay(peer):
         upstream.go_direct(core.now_ms, config)
     request_id = core.requests.next_id()
     supported = versions_to_advertise(core, peer)
@@ -165,26 +168,29 @@ def _fetch_from(core: CoreState, peer: NodeId) -> None:
             config.fetch_max_wait_ms,
             config.fetch_bytes_max,
             role.read_round if isinstance(role, Follower) else NO_ROUND,
-            subtree=subtree_report(core),
+            subtree=None if core.relay is None else subtree_report(core, core.relay),
             is_disqualified=bool(core.election.disqualified),
             has_lost_records=core.election.vote_floor is not None,
             supported=supported,
         ),
     )
-    core.requests.in_flight = InFlight(
-        peer,
-        Purpose.FETCH,
-        response_due_ms(core, ticket),
-        request_id,
-        ticket=ticket,
-        supported=supported,
+    core.requests.begin_flight(
+        InFlight(
+            peer,
+            Purpose.FETCH,
+            response_due_ms(core, ticket),
+            request_id,
+            ticket=ticket,
+            supported=supported,
+        )
     )
 
 
 def on_fetch_response(core: CoreState, sender: NodeId, received: ReceivedFetchResponse) -> None:
     """Process one of the three answers, or learn the leader from it."""
-    response = received.response
-    if learn_from_search(core, sender, response):
+    response, flight = received.response, core.requests.in_flight
+    is_other = flight is None or flight.request_id != response.request_id
+    if is_other and learn_from_search(core, sender, response):
         return
     flight = take_in_flight(core, sender, response, Purpose.FETCH)
     if flight is not None:
@@ -216,14 +222,16 @@ def _take_answer(
         return
     note_leader_contact(core, role, flight.peer, response.read_round)
     note_route(core, flight, response)
-    note_answered(role, flight)
+    if flight.supported:
+        role.advertised_versions = flight.supported
     if response.diverging is not None:
         _resolve_divergence(core, flight, response.diverging)
         return
     if response.snapshot_id is not None:
         _take_snapshot_id(core, flight, role, response.snapshot_id)
         return
-    abandon_download(core, DownloadOutcome.RECORDS_SERVED)
+    if core.following.download is not None:
+        abandon_download(core, DownloadOutcome.RECORDS_SERVED)
     if records is not None:
         _append_received(core, records)
     elif flight.peer == role.leader_id:
@@ -318,7 +326,9 @@ def _problem_with(core: CoreState, received: ReceivedFetchResponse) -> Problem |
 
 def _append_received(core: CoreState, records: ReceivedRecords) -> None:
     epoch, base, end = records.epochs[-1].epoch, records.base_offset, records.end_offset
-    effect = core.effect(Append(base, end, epoch, records.payload, epochs=records.epochs))
+    effect = core.effect(
+        Append(base, end, epoch, records.payload, (), records.epochs, records.headers)
+    )
     core.log.append(end, records.epochs, effect)
     core.event(RecordsAppended(base, end, epoch))
     for each in records.voters:

@@ -29,15 +29,17 @@ def whom_to_ask(core: CoreState) -> NodeId | None:
     peer, even if a relay could be tried again. Otherwise an observer with a silent relay and a
     silent leader would always fetch from one of the two and never learn of a newer epoch.
     """
-    if core.following.upstream.is_direct and _is_leader_left_alone(core):
-        peer = _peer_to_search(core)
-        if peer is not None:
-            return peer
-    relay = relay_to_ask(core)
-    if relay is not None or not may_go_direct(core):
-        return relay
-    role = core.role
-    if isinstance(role, Follower) and not _is_leader_left_alone(core):
+    role, upstream = core.role, core.following.upstream
+    is_left_alone = _is_leader_left_alone(core)
+    if upstream.relays:
+        if upstream.is_direct and is_left_alone:
+            peer = _peer_to_search(core)
+            if peer is not None:
+                return peer
+        relay = relay_to_ask(core)
+        if relay is not None or not may_go_direct(core):
+            return relay
+    if isinstance(role, Follower) and not is_left_alone:
         return role.leader_id
     if isinstance(role, Unattached) and core.now_ms < role.discover_at_ms:
         return None
@@ -104,7 +106,7 @@ def set_search_aside(core: CoreState, flight: InFlight) -> None:
     """Free the place for a Fetch to the leader; the next search goes to another peer."""
     core.fired(Timer.SEARCH_END)
     request_id = flight.request_id
-    core.requests.in_flight = None
+    core.requests.end_flight()
     core.requests.close_all(Purpose.LEADER_SEARCH)
     flight.purpose = Purpose.LEADER_SEARCH
     core.requests.open(flight, request_id)

@@ -19,6 +19,7 @@ from quorum.core.messages.fetch_messages import FetchResponse, Subtree
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.peer_requests import InFlight
+from quorum.core.state.relay_table import Relay
 from quorum.core.state.replica_table import reported_subtree
 from quorum.types import NO_NODE, NodeId
 
@@ -111,8 +112,8 @@ def source_of_records(core: CoreState) -> NodeId:
     return core.leader_id if core.leader_id != NO_NODE else upstream.current
 
 
-def subtree_report(core: CoreState) -> Subtree | None:
+def subtree_report(core: CoreState, relay: Relay) -> Subtree | None:
     """Return the next Fetch's report of the observers below this node; None if there are none."""
-    if core.relay is None or reported_subtree(core) is None:
+    if reported_subtree(core) is None:
         return None
-    return core.relay.report(core.now_ms, core.epoch, core.log.start.offset)
+    return relay.report(core.now_ms, core.epoch, core.log.start.offset)

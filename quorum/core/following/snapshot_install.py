@@ -53,7 +53,7 @@ def on_snapshot_rejected(core: CoreState, local_event: SnapshotRejected) -> None
     if download is not None:
         flight = core.requests.in_flight
         if flight is not None and flight.purpose is Purpose.FETCH_SNAPSHOT:
-            core.requests.in_flight = None
+            core.requests.end_flight()
         core.event(
             DownloadEnded(local_event.snapshot_id, DownloadOutcome.REJECTED, local_event.reason)
         )
@@ -86,7 +86,7 @@ def install_if_ready(core: CoreState) -> None:
 def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]) -> None:
     """Restart the log at a sealed snapshot: all records below it are committed."""
     core.log.replace_with(snapshot_id, core.effect(ReplaceLogWith(snapshot_id)))
-    core.requests.in_flight = None
+    core.requests.end_flight()
     core.progress(SnapshotInstalled(snapshot_id))
     core.raise_high_watermark(snapshot_id.offset)
     if voters:

@@ -118,8 +118,8 @@ def poll_download(core: CoreState, peer: NodeId) -> bool:
         return True
     if is_waiting_for_disk(core, download):
         return False
-    core.requests.in_flight = request_chunk(
-        core, peer, download, download.position, core.config.snapshot_chunk_bytes
+    core.requests.begin_flight(
+        request_chunk(core, peer, download, download.position, core.config.snapshot_chunk_bytes)
     )
     return False
 

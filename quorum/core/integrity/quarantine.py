@@ -30,7 +30,7 @@ def quarantine(core: CoreState, first_offset: int, cause: str, *, is_history: bo
     if core.chain.quarantined_log:
         return
     core.chain.quarantined_log = cause
-    core.requests.in_flight = None
+    core.requests.end_flight()
     floor = vote_floor_of(core)
     state = core.election
     if is_history is not None:

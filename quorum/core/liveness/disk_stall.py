@@ -21,9 +21,7 @@ from quorum.core.state.timers import Timer
 
 
 def watch(core: CoreState) -> None:
-    """Check whether the disk still completes its writes; a leader resigns if it does not."""
-    if core.now_ms < core.disk.watch.check_due_ms:
-        return
+    """Check at the watch's deadline whether the disk completes writes; else a leader resigns."""
     if not core.disk.watch.check(core.now_ms):
         core.fired(Timer.DISK_SUSPECTED)
         return

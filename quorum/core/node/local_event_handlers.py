@@ -122,7 +122,7 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
         return
     match request.purpose:
         case Purpose.FETCH | Purpose.FETCH_SNAPSHOT:
-            core.requests.in_flight = None
+            core.requests.end_flight()
             core.peer_failed(peer)
         case Purpose.BEGIN_EPOCH:
             leadership_term.on_begin_failed(core, request)

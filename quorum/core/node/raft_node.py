@@ -21,12 +21,10 @@ from quorum.core.election import bootstrapping, campaign
 from quorum.core.following import fetching, snapshot_install
 from quorum.core.integrity import divergence_resolution
 from quorum.core.leadership import epoch_catch_up, leadership_term, resignation, transfer
-from quorum.core.liveness import disk_stall, process_pause
-from quorum.core.liveness.freshness import freshness
+from quorum.core.liveness import disk_stall, freshness, process_pause
 from quorum.core.membership import self_registration, voter_changes
 from quorum.core.messages.message_types import Incoming
-from quorum.core.node import startup
-from quorum.core.node.deadlines import leader_deadline, next_deadline
+from quorum.core.node import deadlines, startup
 from quorum.core.node.local_event_handlers import on_local_event
 from quorum.core.node.routing import handle
 from quorum.core.replication import commitment, read_confirmation, read_forwarding, relay_serving
@@ -76,8 +74,6 @@ class RaftNode:
             relays=relays,
         )
         self._is_started = False
-
-    # Entry points.
 
     def start(self, now_ms: int, state: DurableState) -> Output:
         """Take the first role from the recovered state.
@@ -146,7 +142,7 @@ class RaftNode:
         """Process a delay of ``late_ms`` at a deadline. Moves deadlines; takes no turn."""
         core = self._begin(now_ms)
         process_pause.excuse_others(core, late_ms)
-        core.out.next_deadline_ms = next_deadline(core)
+        core.out.next_deadline_ms = deadlines.next_deadline(core)
         return core.out
 
     @property
@@ -313,7 +309,7 @@ class RaftNode:
 
     def freshness(self, now_ms: int) -> Freshness:
         """Return the time up to which this replica has all acknowledged records."""
-        return freshness(self._core, now_ms)
+        return freshness.freshness(self._core, now_ms)
 
     def replicas(self) -> tuple[ReplicaView, ...]:
         """Return the replicas for describe-quorum, on the leader; empty on all other nodes."""
@@ -344,13 +340,18 @@ class RaftNode:
         """Let the present role take its turn, then complete the output."""
         core = self._core
         role = core.role
-        if isinstance(role, Leader) and role.established:
-            # The hot path: a leader with nothing due takes no turn.
-            earliest = leader_deadline(core, role)
-            if core.now_ms < earliest and role.transfer is None:
-                core.out.next_deadline_ms = earliest
-                return core.out
-        disk_stall.watch(core)
+        # The hot path: no turn for a leader with nothing due, or a follower that awaits an answer.
+        if isinstance(role, Leader) and role.established and role.transfer is None:
+            due_ms = deadlines.leader_deadline(core, role)
+        elif isinstance(role, Follower):
+            due_ms = deadlines.follower_deadline(core, role)
+        else:
+            due_ms = deadlines.TURN_IS_DUE
+        if core.now_ms < due_ms:
+            core.out.next_deadline_ms = due_ms
+            return core.out
+        if core.now_ms >= core.disk.watch.check_due_ms:
+            disk_stall.watch(core)
         if core.now_ms >= core.chain.due_ms:
             divergence_resolution.poll_divergence_resolution(core)
         for _ in range(_ROLE_CHANGES_MAX):
@@ -358,11 +359,11 @@ class RaftNode:
             self._take_turn()
             if core.role is role:
                 break
-        if not isinstance(core.role, Leader):
+        if core.forwarded.reads and not isinstance(core.role, Leader):
             read_forwarding.poll_reads(core)
         if core.now_ms >= core.disk.watermark_store_due_ms:
             store_high_watermark(core)
-        core.out.next_deadline_ms = next_deadline(core)
+        core.out.next_deadline_ms = deadlines.next_deadline(core)
         return core.out
 
     def _take_turn(self) -> None:
@@ -370,6 +371,7 @@ class RaftNode:
         role = core.role
         if core.relay is not None:
             relay_serving.poll_relay(core, core.relay)
+        snapshot_install.install_if_ready(core)
         match role:
             case Leader():
                 leadership_term.poll_leader(core, role)
@@ -377,18 +379,15 @@ class RaftNode:
                     epoch_catch_up.poll(core, role)
                     transfer.poll(core, role)
             case Follower():
-                snapshot_install.install_if_ready(core)
                 fetching.poll_follower(core, role)
                 if core.role is role:
                     self_registration.poll_self_registration(core, role)
             case Unattached():
-                snapshot_install.install_if_ready(core)
                 bootstrapping.poll_bootstrap(core)
                 campaign.poll_unattached(core, role)
                 if core.role is role:
                     fetching.poll_fetch(core)
             case Prospective():
-                snapshot_install.install_if_ready(core)
                 campaign.poll_prospective(core, role)
                 if core.role is role and not role.fail_fast:
                     fetching.poll_search(core)

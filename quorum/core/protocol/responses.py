@@ -32,7 +32,8 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         and response.leader_id == role.leader_id
     ):
         # The hot path: nearly every response names the known leader.
-        learn_endpoints(core, response.leader_endpoints)
+        if response.leader_endpoints or core.known_leader.basis is not core.voters.latest:
+            learn_endpoints(core, response.leader_endpoints)
         return True
     if is_out_of_reach(core, response.epoch):
         detail = f"epoch {response.epoch}"
@@ -72,7 +73,7 @@ def take_in_flight(
     if not flight.has_left:
         ignore(core, sender, response, IgnoreReason.NEVER_ASKED)
         return None
-    core.requests.in_flight = None
+    core.requests.end_flight()
     return flight
 
 

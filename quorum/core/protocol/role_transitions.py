@@ -162,12 +162,13 @@ def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
 
     The endpoints in the voter's record always win; ``endpoints`` only adds further listeners.
     """
-    recorded = core.voters.endpoints_of(core.leader_id)
-    names = [each.name for each in recorded]
-    known = recorded + tuple(each for each in endpoints if each.name not in names)
-    before = core.known_leader.endpoints
+    known = recorded = core.voters.endpoints_of(core.leader_id)
+    if endpoints:
+        known += tuple([e for e in endpoints if all(e.name != each.name for each in recorded)])
+    leader_known = core.known_leader
+    before, leader_known.basis = leader_known.endpoints, core.voters.latest
     if known != before and len(known) >= len(before):
-        core.known_leader.endpoints = known
+        leader_known.endpoints = known
         leader = core.voters.latest.get(core.leader_id)
         key = leader.key if leader is not None else ReplicaKey(core.leader_id)
         core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
@@ -253,7 +254,7 @@ def _enter(core: CoreState, role: Role, state: ElectionState, cause: RoleChangeC
     core.role = role
     core.save_election(state)
     core.requests.close_of_role()
-    core.requests.in_flight = None
+    core.requests.end_flight()
     core.forwarded.recall()
     if rises or state.leader_id != leader_id:
         # These belong to another leader, perhaps one wrongly named for this epoch.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorum.core.contract.output import LeadershipChanged
+from quorum.core.voters.voter_set import VoterSet
 from quorum.types import NO_NODE, Endpoint, LeaderAndEpoch
 
 NO_LEADER = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
@@ -21,6 +22,8 @@ class KnownLeader:
     lost: LeaderAndEpoch | None = None
     """The leader, once it is known to be gone (ADR 8)."""
     endpoints: tuple[Endpoint, ...] = ()
+    basis: VoterSet | None = None
+    """The voter set in force when ``endpoints`` were learned; None before."""
     announced: LeadershipChanged = NO_LEADER
     """The newest ``LeadershipChanged`` that the runtime was given."""
 
@@ -28,6 +31,7 @@ class KnownLeader:
         """Drop what is known of the former leader; it may have been named wrongly."""
         self.lost = None
         self.endpoints = ()
+        self.basis = None
 
     def announce(self, change: LeadershipChanged) -> bool:
         """Remember ``change`` as announced; return whether it is news."""

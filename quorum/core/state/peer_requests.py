@@ -110,7 +110,7 @@ class PendingRequests:
         2. At most one Fetch or FetchSnapshot is ``in_flight``, and it is in here.
     """
 
-    __slots__ = ("_by_id", "_in_flight", "last_id")
+    __slots__ = ("_by_id", "in_flight", "last_id")
 
     def __init__(self, last_id: int) -> None:
         """Number requests from ``last_id`` + 1 on.
@@ -120,24 +120,26 @@ class PendingRequests:
         """
         self.last_id = last_id
         self._by_id: dict[int, PeerRequest] = {}
-        self._in_flight: InFlight | None = None
+        self.in_flight: InFlight | None = None
+        """The one Fetch or FetchSnapshot that is under way or waits for the disk. Read-only."""
 
     def __iter__(self) -> Iterator[PeerRequest]:
         return iter(tuple(self._by_id.values()))
 
-    @property
-    def in_flight(self) -> InFlight | None:
-        """The one Fetch or FetchSnapshot that is under way or waits for the disk, or None."""
-        return self._in_flight
+    def begin_flight(self, flight: InFlight) -> None:
+        """Put ``flight`` in flight, under its request id; close the one before."""
+        request_id = flight.request_id
+        if self.in_flight is not None:
+            self.end_flight()
+        flight.request_id = 0
+        self.in_flight = flight
+        self.open(flight, request_id)
 
-    @in_flight.setter
-    def in_flight(self, flight: InFlight | None) -> None:
-        request_id = 0 if flight is None else flight.request_id
-        if self._in_flight is not None:
-            self.close(self._in_flight)
-        self._in_flight = flight
-        if flight is not None:
-            self.open(flight, request_id)
+    def end_flight(self) -> None:
+        """Close the request in flight, if there is one."""
+        if self.in_flight is not None:
+            self.close(self.in_flight)
+            self.in_flight = None
 
     def next_id(self) -> int:
         """Return a request id that no earlier request of this process run carried."""
@@ -150,7 +152,8 @@ class PendingRequests:
 
     def open(self, request: PeerRequest, request_id: int) -> None:
         """Wait for the answer to ``request_id``, and no longer for that of an earlier attempt."""
-        self.close(request)
+        if request.request_id:
+            self.close(request)
         request.request_id = request_id
         self._by_id[request_id] = request
 

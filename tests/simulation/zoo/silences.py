@@ -23,7 +23,7 @@ def search_gives_way_to_the_leader(patch: Patch) -> None:
 
     def drop(core: CoreState, flight: InFlight) -> None:
         del flight
-        core.requests.in_flight = None
+        core.requests.end_flight()
 
     patch.setattr(fetching, "set_search_aside", drop)
 

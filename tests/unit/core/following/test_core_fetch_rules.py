@@ -19,7 +19,7 @@ from quorum.core.contract.events import (
 )
 from quorum.core.contract.outcomes import DownloadOutcome
 from quorum.core.contract.reasons import IgnoreReason
-from quorum.core.following.advertised_versions import note_answered, versions_to_advertise
+from quorum.core.following.advertised_versions import versions_to_advertise
 from quorum.core.following.fetching import on_fetch_response, poll_fetch, poll_search
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse, ReceivedFetchResponse
 from quorum.core.messages.received_records import ReceivedRecords, VotersAt
@@ -61,7 +61,7 @@ def asking(
 ) -> CoreState:
     """A Fetch to ``peer`` is under way."""
     core = core_of(follower() if role is None else role, relays=relays, **of_core)
-    core.requests.in_flight = InFlight(peer, Purpose.FETCH, due_ms, 5, ticket=0)
+    core.requests.begin_flight(InFlight(peer, Purpose.FETCH, due_ms, 5, ticket=0))
     return core
 
 
@@ -109,17 +109,11 @@ def test_an_answer_confirms_the_versions_that_its_fetch_carried(
     before: tuple[VersionRange, ...], carried: tuple[VersionRange, ...]
 ) -> None:
     role = follower(advertised_versions=before)
-    note_answered(role, InFlight(LEADER, Purpose.FETCH, ticket=0, supported=carried))
-    assert role.advertised_versions == (carried or before)
-
-
-def test_the_versions_of_an_answered_fetch_are_not_sent_again() -> None:
-    role = follower()
     core = asking(role)
     assert core.requests.in_flight is not None
-    core.requests.in_flight.supported = SUPPORTED
+    core.requests.in_flight.supported = carried
     answer(core)
-    assert role.advertised_versions == SUPPORTED
+    assert role.advertised_versions == (carried or before)
 
 
 # What is sent.
@@ -182,7 +176,7 @@ def test_the_patience_with_relays_fires_where_there_are_some(
 @pytest.mark.parametrize("has_download", [True, False])
 def test_chunks_are_asked_for_ahead_of_a_download_alone(has_download: bool) -> None:
     core = core_of(follower())
-    core.requests.in_flight = InFlight(LEADER, Purpose.FETCH_SNAPSHOT, DUE_MS, 5, ticket=0)
+    core.requests.begin_flight(InFlight(LEADER, Purpose.FETCH_SNAPSHOT, DUE_MS, 5, ticket=0))
     if has_download:
         core.following.download = Download(SNAPSHOT, EPOCH, size=100, chunk_bytes=60)
     poll_fetch(core)

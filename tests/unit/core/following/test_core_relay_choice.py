@@ -243,10 +243,10 @@ def test_a_relay_on_the_route_is_not_below_this_one() -> None:
         core.relay.downstream[key(node_id)] = progress
     answered(core, (key(8),))
     assert [*core.relay.downstream] == [key(5)]
-    report = subtree_report(core)
+    report = subtree_report(core, core.relay)
     assert report is None, "the subtree is counted anew later"
     core.relay.refresh()
-    report = subtree_report(core)
+    report = subtree_report(core, core.relay)
     assert report is not None
     assert report.links == ((5, 1),)
 

@@ -130,6 +130,6 @@ def test_nothing_is_asked_ahead_of_a_slice_that_waits_for_the_disk() -> None:
 def test_without_a_request_or_a_download_there_is_nothing_to_ask_for() -> None:
     core = following(slices=3)[1]._core
     assert poll_download(core, 2)
-    core.requests.in_flight = None
+    core.requests.end_flight()
     ask_ahead(core, Download(SNAPSHOT, core.epoch, position=4, size=100, chunk_bytes=4))
     assert core.requests.in_flight is None

@@ -105,7 +105,7 @@ def chained(core: CoreState) -> list[InFlight]:
         for request_id in (5, 6, 7)
     ]
     chunks[0].behind, chunks[1].behind = chunks[1:]
-    core.requests.in_flight = chunks[0]
+    core.requests.begin_flight(chunks[0])
     return chunks
 
 
@@ -169,7 +169,7 @@ def test_only_the_rejection_of_the_download_under_way_ends_it(
     """Bytes of an earlier process run need not be the sender's fault."""
     core = core_of(follower())
     core.following.download = Download(NEWER, EPOCH, found_bytes=found_bytes)
-    core.requests.in_flight = InFlight(LEADER, Purpose.FETCH_SNAPSHOT, NEVER_MS, 5, ticket=0)
+    core.requests.begin_flight(InFlight(LEADER, Purpose.FETCH_SNAPSHOT, NEVER_MS, 5, ticket=0))
     on_snapshot_rejected(core, SnapshotRejected(snapshot_id, "a bad batch"))
     is_ended = snapshot_id == NEWER
     assert core.out.events == (
@@ -182,7 +182,8 @@ def test_only_the_rejection_of_the_download_under_way_ends_it(
 def test_a_rejection_leaves_a_fetch_under_way() -> None:
     core = core_of(follower())
     core.following.download = Download(NEWER, EPOCH)
-    core.requests.in_flight = flight = InFlight(LEADER, Purpose.FETCH, NEVER_MS, 5, ticket=0)
+    flight = InFlight(LEADER, Purpose.FETCH, NEVER_MS, 5, ticket=0)
+    core.requests.begin_flight(flight)
     on_snapshot_rejected(core, SnapshotRejected(NEWER, "a bad batch"))
     assert core.requests.in_flight is flight
 

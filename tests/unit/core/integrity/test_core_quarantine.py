@@ -83,7 +83,7 @@ def test_soon_after_the_clock_began_never_is_not_lately(now_ms: int, caught_up_m
 
 def test_a_fetch_under_way_is_not_waited_for_any_more() -> None:
     core = core_of(follower())
-    core.requests.in_flight = InFlight(2, Purpose.FETCH, request_id=7, ticket=0)
+    core.requests.begin_flight(InFlight(2, Purpose.FETCH, request_id=7, ticket=0))
     quarantine(core, 3, CAUSE, is_history=True)
     assert core.requests.in_flight is None
 

@@ -8,7 +8,6 @@ from quorum.config import QuorumConfig
 from quorum.core.contract.events import DiskRecovered, DiskStalled, RoleChanged
 from quorum.core.contract.local_events import TransferLeadership
 from quorum.core.contract.reasons import RoleChangeReason
-from quorum.core.liveness.disk_stall import watch
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
 from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.held_fetches import NEVER_MS
@@ -199,8 +198,8 @@ def test_the_disk_is_looked_at_when_it_is_due_and_not_before() -> None:
     cluster.propose(1)
     core = cluster[1]._core
     due_ms = core.disk.watch.check_due_ms
-    for core.now_ms, count in ((due_ms - 1, 0), (due_ms, 1)):
-        watch(core)
+    for now_ms, count in ((due_ms - 1, 0), (due_ms, 1)):
+        cluster[1].tick(now_ms)
         assert core.timers_fired[Timer.DISK_SUSPECTED] == count
 
 

@@ -138,7 +138,7 @@ def test_a_fetch_that_failed_makes_room_for_the_next(
     purpose: Purpose, peer: int, counts: bool
 ) -> None:
     core = core_of(follower())
-    core.requests.in_flight = InFlight(LEADER, purpose, DUE_MS, REQUEST_ID, ticket=0)
+    core.requests.begin_flight(InFlight(LEADER, purpose, DUE_MS, REQUEST_ID, ticket=0))
     failed(core, peer)
     assert (core.requests.in_flight is None) is counts
     assert core.following.peers.failures(LEADER) == counts
@@ -206,7 +206,7 @@ def test_a_failed_request_for_digests_is_repeated() -> None:
 
 def test_a_lost_request_for_a_later_chunk_is_dropped() -> None:
     core = core_of(follower())
-    core.requests.in_flight = flight()
+    core.requests.begin_flight(flight())
     core.requests.in_flight.behind = InFlight(
         LEADER, Purpose.FETCH_SNAPSHOT, DUE_MS, REQUEST_ID, ticket=0
     )

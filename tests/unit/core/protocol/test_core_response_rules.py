@@ -178,7 +178,7 @@ def test_only_a_fetch_that_has_left_is_answered(
     """One that still waits for the disk has a number, but nobody can know it."""
     core = core_of(follower())
     flight = InFlight(LEADER, purpose, due_ms, 5, ticket=1)
-    core.requests.in_flight = flight
+    core.requests.begin_flight(flight)
     found = take_in_flight(core, LEADER, response(request_id), Purpose.FETCH)
     assert found is (flight if is_taken else None)
     assert core.requests.in_flight is (None if is_taken else flight)

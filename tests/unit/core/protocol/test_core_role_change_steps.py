@@ -313,7 +313,7 @@ def test_requests_of_the_former_role_are_closed() -> None:
     of the bootstrap stays.
     """
     core = core_of(follower())
-    core.requests.in_flight = InFlight(LEADER, Purpose.FETCH, NOW_MS, 5, ticket=0)
+    core.requests.begin_flight(InFlight(LEADER, Purpose.FETCH, NOW_MS, 5, ticket=0))
     core.requests.open(PeerRequest(3, Purpose.VOTE), 6)
     core.requests.open(PeerRequest(3, Purpose.BOOTSTRAP), 7)
     core.forwarded.add(ForwardedRead(31, NEVER_MS))

@@ -112,7 +112,7 @@ def test_the_time_of_a_request_begins_when_it_leaves(
     core = core_of(follower())
     tickets = [core.disk.next_ticket(NOW_MS) for _ in range(2)]
     flight = InFlight(2, Purpose.FETCH, due_ms, 5, ticket=needed)
-    core.requests.in_flight = flight
+    core.requests.begin_flight(flight)
     on_durable(core, tickets[0])
     assert flight.due_ms == (NOW_MS + core.config.request_timeout_ms if starts else due_ms)
 

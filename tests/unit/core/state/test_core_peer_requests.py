@@ -67,13 +67,13 @@ def test_requests_of_a_role_end_with_it_and_those_of_the_log_do_not() -> None:
 def test_a_request_that_replaces_another_in_flight_is_open_under_its_id() -> None:
     requests = PendingRequests(0)
     first, second = (InFlight(2, Purpose.FETCH, request_id=each, ticket=0) for each in (7, 8))
-    requests.in_flight = first
+    requests.begin_flight(first)
     assert requests.get(7) is first
-    requests.in_flight = second
+    requests.begin_flight(second)
     assert (first.request_id, requests.get(7), requests.get(8)) == (0, None, second)
-    requests.in_flight = second
+    requests.begin_flight(second)
     assert (second.request_id, requests.get(8)) == (8, second), "it stays as it is"
-    requests.in_flight = None
+    requests.end_flight()
     assert (second.request_id, requests.get(8), requests.in_flight) == (0, None, None)
 
 

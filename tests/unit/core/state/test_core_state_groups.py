@@ -58,11 +58,11 @@ def test_only_one_request_is_in_flight() -> None:
     requests = PendingRequests(40)
     first = InFlight(2, Purpose.FETCH, request_id=requests.next_id(), ticket=0)
     second = InFlight(3, Purpose.FETCH, request_id=requests.next_id(), ticket=0)
-    requests.in_flight = first
-    requests.in_flight = second
+    requests.begin_flight(first)
+    requests.begin_flight(second)
     assert (first.request_id, second.request_id) == (0, 42)
     assert list(requests) == [second]
-    requests.in_flight = None
+    requests.end_flight()
     assert list(requests) == []
 
 
