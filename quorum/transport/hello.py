@@ -162,7 +162,7 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
             f"{theirs.config_digest.hex() or '(none)'}, that of this node {_name(ours)} "
             f"{ours.config_digest.hex() or '(none)'}: settings that must agree on all nodes differ"
         )
-    if theirs.log_incarnation_id != ours.log_incarnation_id:
+    if is_other_log(ours.log_incarnation_id, theirs.log_incarnation_id):
         return mismatch_text(
             f"the peer {_name(theirs)}",
             theirs.log_incarnation_id,
@@ -181,6 +181,11 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
     if theirs.key.id != NO_NODE and theirs.key.id == ours.key.id:
         return f"the peer and this node both call themselves node {ours.key.id}"
     return None
+
+
+def is_other_log(ours: Uuid, theirs: Uuid) -> bool:
+    """Whether a directory of another incarnation must not be talked to: records may differ."""
+    return ours != theirs
 
 
 def mismatch_text(peer: str, theirs: Uuid, own_name: str, ours: Uuid) -> str:

@@ -17,6 +17,7 @@ from tests.simulation.zoo import (
     numbering,
     operating,
     reading,
+    recovering,
     relaying,
     replicating,
     silences,
@@ -47,4 +48,5 @@ BUGS: tuple[Bug, ...] = (
     *strangers.BUGS,
     *silences.BUGS,
     *operating.BUGS,
+    *recovering.BUGS,
 )
