@@ -192,10 +192,13 @@ class Lineage:
                 first = min(self._entries[0].start_offset if self._entries else position, position)
                 is_whole = end_offset <= first
                 offset = min(end_offset, first)
-                return Divergence(offset, epoch if is_whole else -1, is_exact=offset == 0)
+                is_known = is_whole and offset > 0
+                return Divergence(offset, epoch if is_known else -1, is_exact=offset == 0)
             own_epoch, own_end = own
             if own_epoch == epoch:
-                return Divergence(min(end_offset, own_end), epoch, is_exact=True)
+                offset = min(end_offset, own_end)
+                # No record is before offset 0, whatever epoch the answer names.
+                return Divergence(offset, epoch if offset > 0 else -1, is_exact=True)
             epoch, end_offset = yield own_epoch
             position = own_end
 

@@ -126,8 +126,12 @@ class LogConsumer:
         )
 
     def seek(self, offset: int, epoch: int = -1) -> None:
-        """Read from ``offset`` on. With the epoch of the record before it, that is verified."""
-        self.seek_to(LogPosition(offset, epoch, log_incarnation=self._incarnation))
+        """Read from ``offset`` on. With the epoch of the record before it, that is verified.
+
+        No record is before offset 0, so an epoch with it is ignored.
+        """
+        known = epoch if offset > 0 else -1
+        self.seek_to(LogPosition(offset, known, log_incarnation=self._incarnation))
 
     def seek_to(self, position: LogPosition) -> None:
         """Read from a stored position on, after verifying it as far as it can be."""

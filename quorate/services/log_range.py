@@ -68,11 +68,11 @@ class LogRange:
             RequestRefusedError: UNKNOWN_LEADER_EPOCH for an epoch that this node does not know.
         """
         check_epoch_read(self._node, last_epoch)
-        return self._node.end_offset_for_epoch(last_epoch)
+        return self._history_end(last_epoch)
 
     def _history_end(self, epoch: int) -> OffsetAndEpoch | None:
         start = self._node.log_start
-        if epoch == start.epoch:
+        if epoch == start.epoch and start.offset > 0:
             # The record before the log start was trimmed, but its epoch is still known.
             return self._node.end_offset_for_epoch(epoch) or start
         return self._node.end_offset_for_epoch(epoch)

@@ -62,6 +62,22 @@ def test_offset_for_epoch_is_the_largest_epoch_at_or_below():
     with_client(scenario)
 
 
+def test_the_epoch_before_the_log_start_ends_there():
+    """Also where every record of it is gone: a consumer at the log start has lost nothing."""
+
+    async def scenario(log, nodes, client):
+        log.epoch, log.epoch_start = 4, log.end
+        log.trim(log.end)
+        log.batches.clear()
+        nodes[0].commit()
+        assert log.start.epoch == 1
+        for asked, expected in [(0, (-1, -1)), (1, (1, log.start.offset)), (4, (4, log.end))]:
+            answer = await client.offset_for_leader_epoch(asked)
+            assert (answer.leader_epoch, answer.end_offset) == expected
+
+    with_client(scenario)
+
+
 def test_offsets_by_time_carry_their_epoch():
     async def scenario(log, nodes, client):
         start = log.clock

@@ -1,0 +1,1 @@
+"""The partition laboratory: model brokers with data partitions, and real clients."""

@@ -1,0 +1,124 @@
+"""The controller of the laboratory: the production one, over a log that commits at once.
+
+It decides leaders, ISRs, broker epochs and producer ids, as in a real cluster. Its quorum is not
+what the laboratory is about: the simulator proves that.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from quorate.controller.config import ControllerConfig
+from quorate.controller.controller import Controller
+from quorate.controller.requests import Answer, RequestContext
+from quorum.batch import with_position
+from quorum.core.contract.output import LeadershipChanged
+from quorum.errors import InvariantViolation
+from quorum.types import NodeId, SnapshotId, VersionRange
+from statemachine.commands import Command
+from statemachine.image import MetadataImage
+from statemachine.machine import StateMachine
+from statemachine.records import FeatureLevelRecord
+
+CLUSTER_ID = "laboratory"
+METADATA_VERSION = 33
+
+
+class ModelController:
+    """Evaluates commands at once. Implements the controller's ``LogDriver`` and its clocks."""
+
+    is_leader = can_write = True
+    epoch = 1
+    leader_id: NodeId = 1000
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.node = self.controls = self
+        self.log_end_offset = self.high_watermark = self.flushed_end_offset = 0
+        self.newest_stamp_ms = 0
+        self._pending: list[bytes] = []
+        self._controller = Controller(
+            ControllerConfig(cluster_id=CLUSTER_ID, idle_interval_ms=0),
+            StateMachine(),
+            rng=random.Random(1),
+            open_checkpoint=_no_checkpoint,
+            bootstrap=(FeatureLevelRecord("metadata.version", METADATA_VERSION),),
+            on_fault=_fail,
+        )
+        self._controller.attach(self)
+        changed = LeadershipChanged(self.leader_id, self.epoch, is_leader=True, can_write=True)
+        self._controller.on_leadership(changed)
+        self._turn()
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata."""
+        return self._controller.image
+
+    def submit(self, command: Command, principal: str = "User:laboratory") -> Answer:
+        """Evaluate a command and return its answer."""
+        answers: list[Answer] = []
+        self._controller.submit(command, RequestContext(principal=principal), answers.append)
+        self._turn()
+        if not answers:
+            raise InvariantViolation(f"no answer to {command}")
+        return answers[0]
+
+    def advance(self, ms: int) -> None:
+        """Let time pass: sessions of silent brokers expire."""
+        self.now += ms
+        self._controller.note_time(self.now)
+        self._turn()
+
+    def _turn(self) -> None:
+        # What a turn commits may make another one due, such as the next fence.
+        while True:
+            self._controller.turn(self)
+            if not self._pending:
+                return
+            data = b"".join(self._pending)
+            self._pending.clear()
+            self.flushed_end_offset = self.high_watermark = self.log_end_offset
+            self._controller.on_committed(data, self.log_end_offset)
+
+    # ------------------------------------------------------------------ the log and its clocks
+
+    def now_ms(self) -> int:
+        """Return the laboratory's time."""
+        return self.now
+
+    def wall_ms(self) -> int:
+        """Return the laboratory's time."""
+        return self.now
+
+    def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
+        """Return nothing: no feature is upgraded here."""
+        return {}
+
+    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+        """Append; committed at the end of the turn."""
+        for batch, count in zip(batches, record_counts, strict=True):
+            self._pending.append(with_position(batch, self.log_end_offset, self.epoch))
+            self.log_end_offset += count
+        return self.log_end_offset
+
+    def read(self, token: int) -> None:
+        """Confirm at once: there is no other leader."""
+        self._controller.on_read_confirmed(token, self.high_watermark)
+
+    def ask_position(self, token: int) -> None:
+        """Confirm at once."""
+        self._controller.on_read_confirmed(token, self.high_watermark)
+
+    def resign(self, reason: str = "") -> None:
+        """Fail: replay never stops here."""
+        raise InvariantViolation(f"the controller resigns: {reason}")
+
+
+def _no_checkpoint(snapshot_id: SnapshotId) -> list[bytes]:
+    raise InvariantViolation(f"no checkpoint {snapshot_id}")
+
+
+def _fail(message: str) -> None:
+    raise InvariantViolation(message)

@@ -1,0 +1,203 @@
+"""The partition laboratory: stories, random runs, and what finds each rule that is taken out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from quorate.client.log_consumer import LogConsumer
+from quorate.services.log_range import LogRange
+from quorum.errors import ErrorCode
+from simulation.invariants.violation import Violation
+from simulation.laboratory import broker, partition_log
+from simulation.laboratory.broker import ModelBroker
+from simulation.laboratory.partition_log import PartitionLog
+from simulation.laboratory.random_run import RandomRun
+from simulation.laboratory.reader import Counts
+from simulation.laboratory.replica import Replica
+from simulation.laboratory.script import run_story
+from simulation.scenario.grammar import ScenarioError
+from statemachine.producers import Duplicate, Fresh, apply_command, check_sequence
+
+STORIES = sorted((Path(__file__).parent / "stories").glob("*.story"))
+SEEDS = 60
+LONG_SEEDS = 600
+TRIES = 800
+"""Seeds within which a rule that is taken out is noticed."""
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    logging.getLogger("quorate.client.log_consumer").setLevel(logging.ERROR)
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_story(path: Path, request: pytest.FixtureRequest) -> None:
+    rewrite = bool(request.config.getoption("--rewrite"))
+    differences = run_story(path, rewrite=rewrite)
+    assert rewrite or not differences, "\n\n".join(differences)
+
+
+def run(seeds: range) -> Counts:
+    total = Counts()
+    for seed in seeds:
+        try:
+            total.add(RandomRun(seed).run())
+        except Violation as violation:
+            violation.add_note(f"seed {seed}")
+            raise
+    return total
+
+
+def test_random_runs() -> None:
+    """Everything that a check is about has happened; an inexact truncation needs more runs."""
+    counts = asdict(run(range(SEEDS)))
+    del counts["inexact"]
+    assert all(counts.values()), counts
+
+
+@pytest.mark.long
+def test_many_random_runs() -> None:
+    assert run(range(SEEDS, LONG_SEEDS)).inexact
+
+
+@pytest.mark.nightly
+def test_ten_thousand_random_runs() -> None:
+    run(range(LONG_SEEDS, 12_000))
+
+
+# ------------------------------------------------------------------ rules taken out
+
+
+def no_epochs(patch: pytest.MonkeyPatch) -> None:
+    """A consumer that names no epochs, as before KIP-320."""
+
+    async def fetch(consumer: LogConsumer, position: object, max_wait_ms: int) -> object:
+        consumer._leader_epoch = -1
+        bare = replace(position, epoch=-1)  # type: ignore[type-var]
+        return await original(consumer, bare, max_wait_ms)
+
+    original = LogConsumer._fetch
+    patch.setattr(LogConsumer, "_fetch", fetch)
+
+
+def start_of_log_has_no_epoch(patch: pytest.MonkeyPatch) -> None:
+    """A leader that does not know the epoch of the record before its log start."""
+    patch.setattr(
+        LogRange, "_history_end", lambda self, epoch: self._node.end_offset_for_epoch(epoch)
+    )
+
+
+def zombies_write(patch: pytest.MonkeyPatch) -> None:
+    """A partition that does not compare producer epochs."""
+
+    def check(view: object, claim: object, **options: object) -> Fresh | Duplicate:
+        state = view.producers.state(claim.producer_id)  # type: ignore[attr-defined]
+        if state is not None and claim.producer_epoch < state.epoch:  # type: ignore[attr-defined]
+            return Fresh()
+        return check_sequence(view, claim, **options)  # type: ignore[arg-type]
+
+    def apply(producers: object, header: object, headers: object) -> None:
+        state = producers.state(header.producer_id)  # type: ignore[attr-defined]
+        if state is None or header.producer_epoch >= state.epoch:  # type: ignore[attr-defined]
+            apply_command(producers, header, headers)  # type: ignore[arg-type]
+
+    patch.setattr(partition_log, "check_sequence", check)
+    patch.setattr(partition_log, "apply_command", apply)
+
+
+def repeats_are_appended(patch: pytest.MonkeyPatch) -> None:
+    """A partition that does not recognise a repeated sequence."""
+    patch.setattr(partition_log, "check_sequence", lambda *_, **__: Fresh())
+    patch.setattr(partition_log, "apply_command", lambda *_: None)
+
+
+def truncate_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """A follower that cuts to its high watermark instead of comparing epochs, as before KIP-101."""
+
+    def take_role(replica: Replica, state: object) -> None:
+        is_newer = state.leader_epoch > replica.leader_epoch  # type: ignore[attr-defined]
+        original(replica, state)  # type: ignore[arg-type]
+        if is_newer and not replica.is_leader:
+            start = replica.log_start.offset
+            replica.log.truncate_to(max(start, min(replica.high_watermark, replica.log_end.offset)))
+
+    original = Replica.take_role
+    patch.setattr(Replica, "take_role", take_role)
+
+
+def one_truncation_is_enough(patch: pytest.MonkeyPatch) -> None:
+    """A follower that does not compare epochs at all after it has fetched before."""
+    patch.setattr(
+        PartitionLog,
+        "end_offset_for_epoch",
+        lambda log, epoch: type(log.end)(log.end.offset, epoch),
+    )
+
+
+IN_RANDOM_RUNS = {
+    no_epochs: "hidden|skipped|does not get",
+    start_of_log_has_no_epoch: "false alarm|does not get",
+    zombies_write: "zombie",
+    repeats_are_appended: "twice",
+    truncate_to_high_watermark: "committed record is gone",
+    one_truncation_is_enough: "differ below an equal epoch|does not get|hidden|elsewhere",
+}
+
+
+@pytest.mark.parametrize("taken_out", IN_RANDOM_RUNS, ids=lambda rule: rule.__name__)
+def test_random_runs_find_a_rule_that_is_taken_out(
+    taken_out: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_out(monkeypatch)
+    with pytest.raises(Violation, match=IN_RANDOM_RUNS[taken_out]):
+        run(range(TRIES))
+
+
+def commands_of_any_registration(patch: pytest.MonkeyPatch) -> None:
+    """A broker that executes commands of its former registration."""
+
+    def deliver(self: ModelBroker, command: object) -> ErrorCode:
+        return original(self, replace(command, broker_epoch=self.epoch))  # type: ignore[type-var]
+
+    original = ModelBroker.deliver
+    patch.setattr(ModelBroker, "deliver", deliver)
+
+
+def members_of_any_registration(patch: pytest.MonkeyPatch) -> None:
+    """A leader that does not say under which registration a member has fetched."""
+    member = broker.IsrMember
+    patch.setattr(broker, "IsrMember", lambda broker_id, _: member(broker_id))
+
+
+IN_STORIES = {
+    no_epochs: "hidden_truncation",
+    start_of_log_has_no_epoch: "everything_deleted",
+    zombies_write: "zombie_producer",
+    repeats_are_appended: "lost_answer",
+    one_truncation_is_enough: "divergence_1_equal",
+    commands_of_any_registration: "commands_of_a_former_registration",
+    members_of_any_registration: "isr_of_a_former_registration",
+}
+
+
+@pytest.mark.parametrize("taken_out", IN_STORIES, ids=lambda rule: rule.__name__)
+def test_a_story_shows_a_rule_that_is_taken_out(
+    taken_out: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(__file__).parent / "stories" / f"{IN_STORIES[taken_out]}.story"
+    assert not run_story(path)
+    taken_out(monkeypatch)
+    assert run_story(path)
+
+
+def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.story"
+    path.write_text("# A goal.\n\ncluster brokers=(1,2)\n----\nok\n\njump 3\n----\nok\n")
+    with pytest.raises(ScenarioError, match="there is no command jump"):
+        run_story(path)
