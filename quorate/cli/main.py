@@ -20,6 +20,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "format": ("quorate.cli.format:format_command", "Make a data directory for a node."),
     "demo": ("quorate.cli.demo:demo", "Show the whole job on this machine."),
     "server": ("quorate.cli.server:server", "Run one node until it is stopped."),
+    "certs": ("quorate.cli.certs:certs", "Make an authority, and certificates of a cluster."),
     "context": ("quorate.cli.context:context", "Name clusters, and choose one of them."),
     "health": ("quorate.cli.health:health", "Ask every node how it is: one line each."),
     "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum, change voters and leader."),

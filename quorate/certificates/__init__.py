@@ -1,0 +1,1 @@
+"""A certificate authority in a folder, for one cluster (ADR 67)."""
