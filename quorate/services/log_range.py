@@ -68,11 +68,14 @@ class LogRange:
             RequestRefusedError: UNKNOWN_LEADER_EPOCH for an epoch that this node does not know.
         """
         check_epoch_read(self._node, last_epoch)
+        if self._node.log_start.offset == 0:
+            # No record is before it, so its epoch says nothing.
+            return self._node.end_offset_for_epoch(last_epoch)
         return self._history_end(last_epoch)
 
     def _history_end(self, epoch: int) -> OffsetAndEpoch | None:
         start = self._node.log_start
-        if epoch == start.epoch and start.offset > 0:
+        if epoch == start.epoch:
             # The record before the log start was trimmed, but its epoch is still known.
             return self._node.end_offset_for_epoch(epoch) or start
         return self._node.end_offset_for_epoch(epoch)

@@ -139,7 +139,7 @@ def test_health(node: Node) -> None:
 
 def test_what_is_missing_is_named(node: Node) -> None:
     """A node that answers "not yet" is not called unreachable, and one that is has its address."""
-    status, _, err = node.run("--timeout", "1", "topic", "list", "--at-least", "1000000")
+    status, _, err = node.run("--timeout", "3", "topic", "list", "--at-least", "1000000")
     assert status == 7
     assert err.startswith("error: the cluster cannot do that now through")
     assert "OFFSET_NOT_AVAILABLE" in err
