@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import json
 import logging
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,6 +32,7 @@ REQUEST_SECONDS_MAX = 5.0
 _REASONS = {
     200: "OK",
     400: "Bad Request",
+    401: "Unauthorized",
     404: "Not Found",
     405: "Method Not Allowed",
     408: "Request Timeout",
@@ -57,13 +60,22 @@ class Endpoint:
     """Answers requests by path; without sockets, so that tests need none."""
 
     def __init__(
-        self, registry: CollectorRegistry, *, live: Sequence[Check], ready: Sequence[Check]
+        self,
+        registry: CollectorRegistry,
+        *,
+        live: Sequence[Check],
+        ready: Sequence[Check],
+        token: str = "",
     ) -> None:
+        """``token``: what /metrics asks for as a bearer token (RFC 6750); empty: nothing."""
         self._registry = registry
+        self._expected = f"Bearer {token}".encode() if token else b""
         self._checks = {"/livez": tuple(live), "/readyz": tuple(ready)}
 
-    def answer(self, method: str, target: str, accept: str = "") -> Answer:
+    def answer(self, method: str, target: str, accept: str = "", authorization: str = "") -> Answer:
         """Return the answer to one request. Never raises.
+
+        With a token, /metrics answers 401 to a request without it. Probes need none.
 
         Probes answer 200 or 503 with one line per check, or JSON when the request accepts
         ``application/json`` or the query says ``format=json``. Metrics are in the text format, or
@@ -73,6 +85,9 @@ class Endpoint:
             return _text(405, "only GET and HEAD are answered here")
         path, _, query = target.partition("?")
         if path == "/metrics":
+            given = authorization.encode("latin-1", "replace")
+            if self._expected and not hmac.compare_digest(given, self._expected):
+                return _text(401, "/metrics needs the bearer token of metrics.token_file")
             encode, content_type = choose_encoder(accept)
             return Answer(200, content_type, encode(self._registry))
         if path in self._checks:
@@ -108,8 +123,11 @@ class HttpServer:
     Call ``start`` once and ``close`` once. ``port`` is the bound port, also for port 0.
     """
 
-    def __init__(self, endpoint: Endpoint, *, host: str, port: int) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, host: str, port: int, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._endpoint = endpoint
+        self._tls = tls
         self._host = host
         self._port = port
         self._server: asyncio.Server | None = None
@@ -132,7 +150,12 @@ class HttpServer:
             OSError: The address is in use or not local.
         """
         self._server = await asyncio.start_server(
-            self._serve, self._host, self._port, limit=REQUEST_BYTES_MAX
+            self._serve,
+            self._host,
+            self._port,
+            limit=REQUEST_BYTES_MAX,
+            ssl=self._tls,
+            ssl_handshake_timeout=REQUEST_SECONDS_MAX if self._tls else None,
         )
 
     async def close(self) -> None:
@@ -182,16 +205,23 @@ class HttpServer:
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             await _send(writer, _text(400, "not an HTTP/1.x request"), with_body=True)
             return
-        accept = next(
-            (line.partition(":")[2] for line in lines[1:] if line.lower().startswith("accept:")),
-            "",
-        )
         try:
-            answer = self._endpoint.answer(words[0], words[1], accept)
+            answer = self._endpoint.answer(
+                words[0], words[1], _header(lines, "accept"), _header(lines, "authorization")
+            )
         except Exception:  # noqa: BLE001 - a scrape may fail; the node goes on
             _log.exception("event=scrape_failed target=%s", words[1][:100])
             answer = _text(500, "the page could not be made; see the node's log")
         await _send(writer, answer, with_body=words[0] != "HEAD")
+
+
+def _header(lines: Sequence[str], name: str) -> str:
+    """Return the first header of this name (in lower case) without spaces; empty if none."""
+    for line in lines[1:]:
+        found, _, value = line.partition(":")
+        if found.lower() == name:
+            return value.strip()
+    return ""
 
 
 async def _send(writer: asyncio.StreamWriter, answer: Answer, *, with_body: bool) -> None:
@@ -199,7 +229,8 @@ async def _send(writer: asyncio.StreamWriter, answer: Answer, *, with_body: bool
         f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
         f"Content-Type: {answer.content_type}\r\n"
         f"Content-Length: {len(answer.body)}\r\n"
-        "Connection: close\r\n\r\n"
+        + ("WWW-Authenticate: Bearer\r\n" if answer.status == 401 else "")
+        + "Connection: close\r\n\r\n"
     )
     writer.write(head.encode("latin-1") + (answer.body if with_body else b""))
     await writer.drain()

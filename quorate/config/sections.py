@@ -260,6 +260,8 @@ class MetricsConfig:
     listen: str = setting(
         "127.0.0.1:9191", "host:port of /metrics, /livez and /readyz; empty: none."
     )
+    tls: bool = setting(False, "Serve it with TLS, by the files of tls.*.")
+    token_file: Path = setting(Path(), "File with the bearer token for /metrics; empty: none.")
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""

@@ -8,10 +8,13 @@ rights that ACLs in the log name.
 from __future__ import annotations
 
 import ipaddress
+import stat
 from dataclasses import dataclass
+from pathlib import Path
 
 from quorate.config.addresses import parse_address
-from quorate.config.sections import ListenerConfig, TlsConfig
+from quorate.config.sections import ListenerConfig, MetricsConfig, TlsConfig
+from quorum.errors import ConfigError
 from quorum.setting import setting
 
 INSECURE = "insecure"
@@ -81,6 +84,36 @@ class SecurityConfig:
             for name, text in addresses
             if text and not is_loopback(text)
         ]
+
+
+def metrics_problems(metrics: MetricsConfig, tls: TlsConfig) -> list[str]:
+    """Return what the metrics listener lacks; a token never travels in plain text."""
+    if metrics.tls and not tls.is_enabled:
+        return ["metrics.tls needs tls.cert_file, tls.key_file, tls.ca_file"]
+    is_secret = metrics.token_file != Path() and metrics.listen and not is_loopback(metrics.listen)
+    if is_secret and not metrics.tls:
+        return ["metrics.token_file needs metrics.tls beyond loopback: the token would be readable"]
+    return []
+
+
+def load_token(path: Path) -> str:
+    """Return the bearer token in a file, without space around it; empty for no path.
+
+    Raises:
+        ConfigError: It cannot be read, everybody may read it, or it is not one printable word.
+    """
+    if path == Path():
+        return ""
+    try:
+        text = path.read_text("ascii").strip()
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([f"metrics.token_file {path}: {error}"]) from error
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        raise ConfigError([f"metrics.token_file {path}: everybody may read it; chmod 600 it"])
+    if not text.isprintable() or len(text.split()) != 1:
+        raise ConfigError([f"metrics.token_file {path}: it must hold one word"])
+    return text
 
 
 def is_loopback(address: str) -> bool:

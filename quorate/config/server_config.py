@@ -20,7 +20,7 @@ from quorate.config.sections import (
     ScrubConfig,
     TlsConfig,
 )
-from quorate.config.security import SecurityConfig
+from quorate.config.security import SecurityConfig, metrics_problems
 from quorate.controller.config import ControllerConfig
 from quorum.config import QuorumConfig
 from quorum.errors import ConfigError
@@ -74,6 +74,7 @@ class ServerConfig:
         found += self.scrub.problems() + self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
         found += self.security.problems(self.listeners, self.tls)
+        found += metrics_problems(self.metrics, self.tls)
         return found + self._clashes() + self._overdraft() + self._impatience()
 
     def validate(self) -> None:

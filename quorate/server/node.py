@@ -21,6 +21,7 @@ from metrics.http import Endpoint as MetricsEndpoint
 from metrics.http import HttpServer
 from metrics.observer import Observer
 from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.security import load_token
 from quorate.config.server_config import ServerConfig
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica, ReplicaConfig
@@ -316,8 +317,13 @@ class ServerNode:
         if not self._config.metrics.listen:
             return None
         host, port = parse_address(self._config.metrics.listen)
+        token = load_token(self._config.metrics.token_file)
+        is_secure = self._config.metrics.tls and self._tls is not None
         return HttpServer(
-            MetricsEndpoint(self._registry, live=live, ready=ready), host=host, port=port
+            MetricsEndpoint(self._registry, live=live, ready=ready, token=token),
+            host=host,
+            port=port,
+            tls=self._tls.metrics_context() if is_secure and self._tls else None,
         )
 
     def _load_tls(self) -> TlsIdentity | None:

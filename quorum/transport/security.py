@@ -49,6 +49,8 @@ class TlsMaterial:
     """For the TCP streams that this node answers; it asks for no certificate yet."""
     dialling: ssl.SSLContext = field(compare=False, repr=False)
     """For the TCP streams that this node opens."""
+    scraped: ssl.SSLContext = field(compare=False, repr=False)
+    """For the metrics listener; it never asks for a certificate."""
 
 
 def load_tls(files: TlsFiles) -> TlsMaterial:
@@ -73,7 +75,11 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
             f"{files.key}: a private key that everybody may read or change (mode {mode:04o}); "
             "chmod 600 it"
         )
-    contexts = _context(ssl.PROTOCOL_TLS_SERVER), _context(ssl.PROTOCOL_TLS_CLIENT)
+    contexts = (
+        _context(ssl.PROTOCOL_TLS_SERVER),
+        _context(ssl.PROTOCOL_TLS_CLIENT),
+        _context(ssl.PROTOCOL_TLS_SERVER),
+    )
     try:
         # gRPC would accept any content and fail at the first handshake without a reason. An empty
         # password prevents a prompt for an encrypted key.
@@ -164,6 +170,16 @@ class TlsIdentity:
         context = self.current().serving
         if self._require_client_certificate:
             context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def metrics_context(self) -> ssl.SSLContext:
+        """Return the context for the metrics listener; every handshake uses the newest files."""
+
+        def renewed(session: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+            session.context = self.current().scraped
+
+        context = self.current().scraped
+        context.sni_callback = renewed
         return context
 
     def client_context(self) -> ssl.SSLContext:

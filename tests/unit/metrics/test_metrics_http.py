@@ -169,3 +169,11 @@ def test_a_probe_is_answered_despite_many_silent_connections() -> None:
             await server.close()
 
     assert asyncio.run(run()).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_metrics_need_the_token_and_probes_do_not() -> None:
+    guarded = Endpoint(CollectorRegistry(), live=[], ready=[], token="word")
+    assert guarded.answer("GET", "/metrics", "", "Bearer word").status == 200
+    for given in ("", "word", "Bearer ", "Bearer wor", "Bearer word2", "Basic word", "Bearer é"):
+        assert guarded.answer("GET", "/metrics?x", "", given).status == 401
+    assert guarded.answer("GET", "/livez").status == 200
