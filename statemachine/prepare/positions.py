@@ -20,6 +20,7 @@ METADATA_LENGTH_MAX = 4_096
 POSITION_EPOCHS_MAX = 128
 """Epochs in a committed position; clients keep the newest."""
 DIGEST_LENGTHS = (0, 16)
+LEADER_EPOCH_MAX = (1 << 31) - 1
 
 
 def prepare_commit_position(
@@ -78,7 +79,7 @@ def _check(command: CommitPosition) -> None:
     entries = command.epochs
     if not 0 < len(command.group) <= GROUP_LENGTH_MAX:
         problem = f"a group has 1 to {GROUP_LENGTH_MAX} characters, not {len(command.group)}"
-    elif command.offset < 0 or command.leader_epoch < -1:
+    elif command.offset < 0 or not -1 <= command.leader_epoch <= LEADER_EPOCH_MAX:
         problem = f"no position: offset {command.offset}, leader epoch {command.leader_epoch}"
     elif len(command.metadata.encode("utf-8", "replace")) > METADATA_LENGTH_MAX:
         problem = f"metadata of a position has at most {METADATA_LENGTH_MAX} bytes"
@@ -87,7 +88,10 @@ def _check(command: CommitPosition) -> None:
     elif any(
         low.epoch >= high.epoch or low.start_offset >= high.start_offset
         for low, high in pairwise(entries)
-    ) or any(e.epoch < 0 or not 0 <= e.start_offset < command.offset for e in entries):
+    ) or any(
+        not 0 <= e.epoch <= LEADER_EPOCH_MAX or not 0 <= e.start_offset < command.offset
+        for e in entries
+    ):
         problem = "the epochs of a position must rise, and begin below its offset"
     elif any(
         len(each) not in DIGEST_LENGTHS

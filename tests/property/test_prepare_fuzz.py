@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -78,6 +79,10 @@ def values_of(annotation):
     """A strategy for one field, read off its annotation."""
     if annotation in BY_TYPE:
         return BY_TYPE[annotation]
+    if annotation == "SingleCommand":
+        return st.one_of([some(kind) for kind in get_args(commands.SingleCommand)])
+    if not annotation.startswith("tuple["):
+        return some(getattr(commands, annotation))
     if annotation.startswith("tuple[tuple["):
         return st.lists(st.lists(int32, max_size=4).map(tuple), max_size=4).map(tuple)
     inner = annotation.removeprefix("tuple[").removesuffix(", ...]")
