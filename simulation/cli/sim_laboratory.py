@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.command import pass_session
+from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -21,7 +21,7 @@ from simulation.laboratory.script import run_story
 from simulation.scenario.grammar import ScenarioError
 
 
-@click.command()
+@click.command(cls=LocalCommand)
 @click.option("--rewrite", is_flag=True, help="Replace outputs by what was seen; read the diff.")
 @click.argument(
     "paths",
@@ -46,7 +46,7 @@ def story(paths: tuple[Path, ...], *, rewrite: bool) -> None:
     sys.exit(1 if has_failed else 0)
 
 
-@click.command()
+@click.command(cls=LocalCommand)
 @click.option("--seeds", default=1000, show_default=True, help="Number of runs.")
 @click.option("--first", default=0, show_default=True, help="First seed.")
 @pass_session
