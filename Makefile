@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel client lock release demo test test-long test-compiled verify fix proto proto-check bench chaos evidence nightly
+.PHONY: help setup wheel client lock release demo test test-long test-compiled verify fix proto proto-check bench screenshots chaos evidence nightly
 
 # What runs on the compiled form as well; everything runs on the pure one.
 OF_COMPILED := tests/unit/core tests/unit/quorum tests/unit/snapshot tests/scenario
@@ -68,6 +68,9 @@ proto-check: setup ## Check that quorum/v1 is what proto/ generates
 bench: setup ## Measure latency, throughput, replay and snapshots (ONLY="writes reads" a part of it)
 	@bash .ci/compiled setup
 	@PYTHONSAFEPATH=1 .venv-compiled/bin/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+screenshots: setup ## Take the pictures of the console for the documents (needs chromium)
+	@$(PY) -m bench.screenshots
 
 chaos: setup ## Break a real cluster for MINUTES=30 and check what its clients saw (SEED=N repeats a plan)
 	@GRPC_VERBOSITY=NONE $(PY) -m tests.chaos --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)

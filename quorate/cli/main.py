@@ -19,6 +19,7 @@ from quorum.transport.poller import poll_on_waiting_thread
 PLACES: dict[str, tuple[str, str]] = {
     "format": ("quorate.cli.format:format_command", "Make a data directory for a node."),
     "demo": ("quorate.cli.demo:demo", "Show the whole job on this machine."),
+    "console": ("quorate.cli.console:console", "Show a cluster in a browser, read-only."),
     "server": ("quorate.cli.server:server", "Run one node until it is stopped."),
     "certs": ("quorate.cli.certs:certs", "Make an authority, and certificates of a cluster."),
     "context": ("quorate.cli.context:context", "Name clusters, and choose one of them."),

@@ -116,5 +116,10 @@ KINDS: tuple[str, ...] = tuple(kind for kind, _ in _TABLE.values())
 def entities(image: MetadataImage) -> Iterator[Entity]:
     """Yield every entity of the image, in the order of a checkpoint's records."""
     for record in dump_records(image):
-        kind, name = _TABLE[type(record)]
-        yield Entity(record.record_key(), kind, name(image, record), record)
+        yield entity_of(image, record)
+
+
+def entity_of(image: MetadataImage, record: MetadataRecord) -> Entity:
+    """Return what a full-state record describes; ``image`` has the names of its topics."""
+    kind, name = _TABLE[type(record)]
+    return Entity(record.record_key(), kind, name(image, record), record)

@@ -31,6 +31,8 @@ WATCHED = {
     "quorate/client/blocking.py": "a loop of its own; what runs on it is awaited",
     "quorate/client/stream.py": "ends with its stream; a lost stream is searched again",
     "quorate/client/writer.py": "a failed search is begun again by the next sweep",
+    "quorate/console/follower.py": "a group that the console awaits; a lost watch is opened again",
+    "quorate/console/run.py": "a group whose failure ends the console",
     "quorate/demo/story.py": "the demo awaits it",
     "quorate/demo/workload.py": "the demo awaits it",
     "quorate/importer/copying.py": "the import awaits it",

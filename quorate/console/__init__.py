@@ -1,0 +1,1 @@
+"""The console: a read-only page about one cluster, in a process of its own (extra ``console``)."""

@@ -1,0 +1,60 @@
+"""Two small charts as inline SVG. Every text in them is escaped; colours come from the style sheet.
+
+Libraries that draw more bring scripts or many dependencies; bars and a timeline need neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from markupsafe import Markup
+
+WIDTH: Final = 720
+_COLOURS: Final = 8
+"""Classes ``c0`` to ``c7`` of the style sheet, one per leader."""
+
+
+def bar(value: int, most: int) -> Markup:
+    """Return a bar of ``value`` out of ``most``; a pale one for a value that is not known (-1)."""
+    if value < 0:
+        return Markup('<svg class="bar" viewBox="0 0 100 10" role="img" aria-label="unknown">'
+                      '<rect class="unknown" width="100" height="10"/></svg>')  # fmt: skip
+    width = 0 if most <= 0 else max(1, round(100 * value / most)) if value else 0
+    return Markup(
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
+        'aria-label="{} of {}"><rect class="track" width="100" height="10"/>'
+        '<rect class="value" width="{}" height="10"/></svg>'
+    ).format(value, most, min(100, width))
+
+
+def timeline(terms: Sequence[Mapping[str, Any]], now_ms: int) -> Markup:
+    """Return leadership terms as blocks on one axis of time, each coloured by its leader.
+
+    ``terms`` are newest first, with ``epoch``, ``time``, ``until`` and ``leader``.
+    """
+    ordered = [each for each in reversed(terms) if each["time"] >= 0]
+    if not ordered:
+        return Markup("")
+    start = ordered[0]["time"]
+    end = max(now_ms, *(each["time"] for each in ordered)) + 1
+    scale = WIDTH / (end - start)
+    parts = []
+    for each in ordered:
+        until = each["until"] if each["until"] is not None else end
+        left = (each["time"] - start) * scale
+        width = max(1.5, (until - each["time"]) * scale)
+        leader = each["leader"]
+        colour = "unknown" if leader is None else f"c{leader % _COLOURS}"
+        who = "unknown leader" if leader is None else f"node {leader}"
+        label = Markup('<text x="{:.1f}" y="27">{}</text>').format(left + width / 2, leader)
+        parts.append(
+            Markup(
+                "<g><title>{}, epoch {}</title>"
+                '<rect class="{}" x="{:.1f}" y="6" width="{:.1f}" height="32" rx="3"/>{}</g>'
+            ).format(who, each["epoch"], colour, left, width, label if width > 18 else "")
+        )
+    return Markup(
+        '<svg class="timeline" viewBox="0 0 {} 44" role="img" aria-label="leaders over time">'
+        "{}</svg>"
+    ).format(WIDTH, Markup("").join(parts))
