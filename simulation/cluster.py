@@ -11,6 +11,7 @@ from simulation.fault_maker import FaultMaker
 from simulation.memory_filesystem import KEEP_ALL
 from simulation.options import Options
 from simulation.population import Population
+from simulation.processors import SHARE, Processors
 from simulation.recording import Readers, Recording
 from simulation.seeded_random import SeededRandom
 from simulation.strangers import Strangers
@@ -53,6 +54,10 @@ class Cluster(Population):
             self, history, SeededRandom(root.getrandbits(64)), conversions
         )
 
+        # Drawn apart from the root, so that every other number of a seed stays the same.
+        apart = SeededRandom(f"processors of {seed}")
+        self.processors = Processors(self, apart) if apart.random() < SHARE else None
+
     def start(self) -> None:
         """Start every node, the clients and the fault maker."""
         self.note(0, "cluster", f"voters={self.voter_ids} nodes={len(self.members)}")
@@ -63,6 +68,8 @@ class Cluster(Population):
         self.watchers.start()
         self._strangers.start()
         self.consumers.start()
+        if self.processors is not None:
+            self.processors.start()
         FaultMaker(self, self.budget, self._faults)
 
     def end_faults(self) -> None:

@@ -44,6 +44,8 @@ class Counts:
     log_batches: int = 0
     log_lookups: int = 0
     log_resets: int = 0
+    processed: int = 0
+    processes_fenced: int = 0
     relay_answers: int = 0
     relay_chains: int = 0
     relay_refusals: int = 0

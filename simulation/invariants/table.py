@@ -29,6 +29,7 @@ state it reports. None knows how a fault was injected. Simulation and scenarios 
 | dedupe-table | ADR 10; requirements 360 |
 | unique-ids | requirements 853, 360: topic and producer ids |
 | producer-blocks | requirements 360; KIP-730 |
+| processed-once | requirement 320.6; KIP-447 |
 | broker-epochs | KIP-500, broker registration |
 | hash-chain | ADR 5 |
 | watch-is-prefix | Raft 5.4.3; Jepsen, etcd watch |
@@ -92,6 +93,7 @@ from simulation.invariants.one_leader import OneLeader
 from simulation.invariants.one_vote import OneVote
 from simulation.invariants.past_disks import Regressions, SecondIncarnation
 from simulation.invariants.pauses import Pauses
+from simulation.invariants.processed_once import ProcessedOnce
 from simulation.invariants.producer_blocks import ProducerBlocks
 from simulation.invariants.producers_own import EvaluatedInOrder, OwnContent
 from simulation.invariants.promises import Promises
@@ -138,6 +140,7 @@ ALL: tuple[type[Invariant], ...] = (
     DedupeTable,
     UniqueIds,
     ProducerBlocks,
+    ProcessedOnce,
     BrokerEpochs,
     HashChain,
     WatchIsPrefix,

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from quorate.controller.publishing import Published
 from quorum.core.contract.output import SaveElectionState
 from quorum.types import ElectionState
+from simulation.invariants.processed_once import GROUP
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, Provenance
 from statemachine.records import (
+    CommittedPositionRecord,
     ConfigRecord,
     InitProducerRecord,
     PartitionRecord,
@@ -65,6 +67,16 @@ def leader_that_applies_nothing(stage: Stage) -> None:
     stage.step(1, is_leader=True, epoch=1)
     stage.replicas[1].controller.fault = "an unknown record"
     stage.step(1)
+
+
+def output_without_its_position(stage: Stage) -> None:
+    stage.commit_records(ConfigRecord(16, GROUP, "metrics", "1"))
+
+
+def output_that_comes_twice(stage: Stage) -> None:
+    for base in (0, 2):
+        records = ConfigRecord(16, GROUP, "metrics", "1"), CommittedPositionRecord(GROUP, 1)
+        stage.commit_records(*records, base=base)
 
 
 def acknowledged_with_anothers_content(stage: Stage) -> None:
@@ -145,6 +157,8 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (one_block_twice, "producer-blocks"),
     (writer_within_a_block, "producer-blocks"),
     (leader_that_applies_nothing, "leader-replays"),
+    (output_without_its_position, "processed-once"),
+    (output_that_comes_twice, "processed-once"),
     (acknowledged_with_anothers_content, "own-content"),
     (written_before_an_older_one, "evaluated-in-order"),
     (watcher_handed_the_uncommitted, "watched-is-committed"),
