@@ -14,6 +14,7 @@ from audit.plan import ReadPlan
 from audit.replay import scan_range
 from audit.scan import ScannedBatch, Step, Visible
 from audit.schema import POSITION
+from audit.typed_tables import WITHOUT_EFFECT
 from quorate.timetravel.positions import time_text
 from quorum.types import uuid_from_text
 from statemachine import records
@@ -113,38 +114,36 @@ def _producer_key(values: tuple[Any, ...]) -> RecordKey:
     return (_PRODUCER, values[1])
 
 
-def _own_key(record: MetadataRecord) -> RecordKey:
-    return record.record_key()
-
-
 _KEYS: dict[type[MetadataRecord], Callable[[Any], RecordKey]] = {
-    records.UserScramCredentialRecord: _own_key,
     records.RemoveUserScramCredentialRecord: lambda each: (
         records.UserScramCredentialRecord.API_KEY,
         each.name,
         each.mechanism,
     ),
-    records.DelegationTokenRecord: _own_key,
     records.RemoveDelegationTokenRecord: lambda each: (
         records.DelegationTokenRecord.API_KEY,
         each.token_id,
     ),
-    records.TransactionalIdRecord: _own_key,
     records.RemoveTransactionalIdRecord: lambda each: (
         records.TransactionalIdRecord.API_KEY,
         each.transactional_id,
     ),
-    records.CommittedPositionRecord: _own_key,
     records.RemoveCommittedPositionRecord: lambda each: (
         records.CommittedPositionRecord.API_KEY,
         each.group,
     ),
-    records.ZkMigrationStateRecord: _own_key,
     records.BeginImportRecord: lambda _each: IMPORT_KEY,
-    records.ImportStateRecord: _own_key,
     records.RegisterBrokerRecord: lambda _each: _BROKER_EPOCH,
 }
-"""Entities without a typed table, and those that a record of another entity changes as well."""
+"""Records that change an entity without a typed table, and are no state of it themselves."""
+
+
+def _untyped_key(record: MetadataRecord) -> RecordKey | None:
+    """Return the entity without a typed table that a record changes; None if it changes none."""
+    kind = type(record)
+    if kind in _KEYS:
+        return _KEYS[kind](record)
+    return record.record_key() if kind in WITHOUT_EFFECT and kind.IDENTITY is not None else None
 
 
 class _Untyped:
@@ -161,8 +160,8 @@ class _Untyped:
                 self._mark = len(self._held)
             elif isinstance(content, records.AbortTransactionRecord):
                 del self._held[self._mark :]
-            elif isinstance(content, MetadataRecord) and type(content) in _KEYS:
-                self._held.append((_KEYS[type(content)](content), step, batch))
+            elif isinstance(content, MetadataRecord) and (key := _untyped_key(content)) is not None:
+                self._held.append((key, step, batch))
                 if isinstance(content, records.BeginImportRecord):
                     self._held.append(((records.ZkMigrationStateRecord.API_KEY,), step, batch))
         header = batch.batch.header

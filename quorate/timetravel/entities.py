@@ -6,6 +6,7 @@ in the audit trail, and not the fields that this release does not know.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -109,8 +110,28 @@ _TABLE: dict[type[MetadataRecord], tuple[str, Namer]] = {
     records.ImportStateRecord: ("import", lambda _image, _each: ("progress",)),
 }
 
-KINDS: tuple[str, ...] = tuple(kind for kind, _ in _TABLE.values())
-"""Every kind, in the order of a checkpoint."""
+"""Types whose kind or name does not follow from their declaration."""
+
+
+def _declared(kind: type[MetadataRecord]) -> tuple[str, Namer]:
+    """Return kind and namer of a full-state type, from its name and its identity."""
+    words = re.findall("[A-Z][a-z0-9]*", kind.__name__.removesuffix("Record"))
+    return "-".join(words).lower(), lambda _image, each: tuple(map(_text, each.record_key()[1:]))
+
+
+def _text(value: object) -> str:
+    return uuid_to_text(value) if isinstance(value, bytes) else str(value)
+
+
+_FULL_STATES = [
+    each.record_class
+    for each in records.RECORD_TYPES.values()
+    if each.record_class.IDENTITY is not None
+]
+_NAMERS = _TABLE | {each: _declared(each) for each in _FULL_STATES if each not in _TABLE}
+
+KINDS: tuple[str, ...] = tuple(kind for kind, _ in _NAMERS.values())
+"""Every kind, nearly in the order of a checkpoint."""
 
 
 def entities(image: MetadataImage) -> Iterator[Entity]:
@@ -121,5 +142,5 @@ def entities(image: MetadataImage) -> Iterator[Entity]:
 
 def entity_of(image: MetadataImage, record: MetadataRecord) -> Entity:
     """Return what a full-state record describes; ``image`` has the names of its topics."""
-    kind, name = _TABLE[type(record)]
+    kind, name = _NAMERS[type(record)]
     return Entity(record.record_key(), kind, name(image, record), record)
