@@ -41,7 +41,8 @@ BUGS = (
     Bug(
         "repeats-known-by-their-number",
         repeats_known_by_their_number,
-        ("own-content",),
+        # A client that gets another command's answer does not find its fields in it.
+        ("own-content", "no-crash"),
         "found from outside: a stranger's write under the next number",
     ),
     Bug(

@@ -196,7 +196,7 @@ BUGS = (
     Bug(
         "replaced-leader-answers-lookups",
         replaced_leader_answers_lookups,
-        ("log-consumers",),
+        ("log-consumers", "history"),
         "KIP-320: a consumer asks a leader that is behind it",
         options=Options("network"),
     ),
