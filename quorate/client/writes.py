@@ -54,9 +54,9 @@ class Writes:
     ) -> Applied:
         """Store how far a group has processed the log; the newest position counts.
 
-        With a ``command``, both are in one batch: either both are applied or neither is. Under a
-        named writer this makes read-process-write exactly once. The message of the command is
-        changed and must not be used again.
+        With a ``command``, both are in one batch: either both are applied or neither is. It does
+        not keep two processes of one group apart: only a named producer does, which this client
+        does not have. The message of the command is changed and must not be used again.
         """
         message = position_message(group, position, metadata)
         if command is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quorate.replica import boot, unknown_end
 from quorum.errors import StorageError
-from quorum.log import chain, election_store, high_watermark_file, layout, recovery
+from quorum.log import election_store, high_watermark_file, layout, recovery
 from quorum.log.chain import ChainOpener
 from quorum.log.high_watermark_file import Watermarks
 from quorum.log.segmented_log import SegmentedLog
@@ -111,11 +111,6 @@ def unproven_epochs_believed(patch: Patch) -> None:
     patch.setattr(ChainOpener, "_check_unproven_epochs", lambda _self, _epoch_max: None)
 
 
-def epoch_file_not_compared(patch: Patch) -> None:
-    """Epochs that no stored digest covers are compared with the leader changes only."""
-    patch.setattr(chain, "unproven_by_batches", lambda _facts, _stored, _epoch_max: ())
-
-
 BUGS = (
     Bug(
         "failed-sync-retried",
@@ -178,14 +173,6 @@ BUGS = (
         unproven_epochs_believed,
         ("log-matching",),
         "found by seed 1913 of the profile files",
-        options=Options("files"),
-    ),
-    Bug(
-        "epoch-file-not-compared",
-        epoch_file_not_compared,
-        ("log-matching",),
-        "found by seed 223 of the profile files",
-        seeds=1_000,
         options=Options("files"),
     ),
 )
