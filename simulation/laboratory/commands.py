@@ -39,7 +39,7 @@ def commands_for(
 ) -> list[BrokerCommand]:
     """Return what the change from ``before`` to ``after`` tells a registered broker.
 
-    A registration that is new in ``after`` is told of everything (380.5).
+    A registration that is new in ``after`` gets the state of all its partitions (380.5).
     """
     broker = after.cluster.broker(broker_id)
     if broker is None:

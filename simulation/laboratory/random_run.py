@@ -235,7 +235,7 @@ class RandomRun:
                     self._committed[at] = record
 
     def _end(self) -> None:
-        """Heal everything; then no reader lacks a record, and none is told of a loss twice."""
+        """Heal everything; then no reader lacks a record, and none finds a loss twice."""
         laboratory = self.laboratory
         laboratory.cuts.clear()
         self._deliver()

@@ -1,5 +1,5 @@
 # 279.1: every record is deleted, and the leader changes. The epoch of the record before the log start is
-# still known, so a consumer at the log start is told of no truncation.
+# still known, so a consumer at the log start finds no truncation.
 
 cluster brokers=(1,2)
 ----
