@@ -162,5 +162,7 @@ def _on_leadership_request(core: CoreState, event: ShutDown | Resign | TransferL
             leadership_term.resign(core, role, RoleChangeReason.RESIGNATION_REQUESTED)
         case ShutDown():
             core.process.is_shutting_down = True
+            # What the tools know of a stopped node's directory ends at the bound on its disk.
+            core.disk.store_watermark_now(core.now_ms)
             if isinstance(role, Leader):
                 transfer.transfer_leadership(core, role)

@@ -50,3 +50,8 @@ class DiskProgress:
         """Store the high watermark at ``due_ms``, unless that is planned already."""
         if self.watermark_store_due_ms == NEVER_MS:
             self.watermark_store_due_ms = due_ms
+
+    def store_watermark_now(self, now_ms: int) -> None:
+        """Do not wait any longer with a store that is planned."""
+        if self.watermark_store_due_ms != NEVER_MS:
+            self.watermark_store_due_ms = now_ms

@@ -363,3 +363,15 @@ def test_only_a_leader_resigns(event: LocalEvent) -> None:
     assert isinstance(core.role, Follower)
     assert core.process.is_shutting_down is isinstance(event, ShutDown)
     assert not core.out.events
+
+
+@pytest.mark.parametrize("make", [leader, lambda: core_of(follower())])
+def test_a_shutdown_stores_the_high_watermark_at_once(make: Callable[[], CoreState]) -> None:
+    """Goal: what the tools know of a stopped node's directory includes all it answered."""
+    core = make()
+    core.disk.store_watermark_at(NOW_MS + 5_000)
+    on_local_event(core, ShutDown())
+    assert core.disk.watermark_store_due_ms == NOW_MS
+    core.disk.watermark_store_due_ms = NEVER_MS
+    on_local_event(core, ShutDown())
+    assert core.disk.watermark_store_due_ms == NEVER_MS
