@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from quorum.core.contract.output import Append, Effect
+from quorum.core.contract.output import Append, Effect, QuarantineLog
+from quorum.core.voters.majority import quorum_size
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import SnapshotId
 from simulation.invariants.invariant import Invariant
@@ -31,6 +32,8 @@ class HashChain(Invariant):
         records from it before the forgery could be detected."""
         self.proven: dict[SnapshotId, bytes] = {}
         """Content of checkpoints whose digest was checked: all replicas write the same bytes."""
+        self.of_forged_logs: dict[SnapshotId, bytes] = {}
+        """Content of checkpoints that nodes with a forged log wrote, with that log's digest."""
 
     def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
         folds, log = self.folds, seen.written
@@ -49,14 +52,28 @@ class HashChain(Invariant):
             log = seen.replica.stores.log
             end = log.end
             self._check(seen, (end.offset, end.epoch), log.digest_at(end.offset))
+        elif type(effect) is QuarantineLog and effect.is_history and self._is_outvoted(seen):
+            # Lawful: only votes can tell which digest is the true one.
+            self.run_observer.damaged(seen.id)
+
+    def _is_outvoted(self, seen: Seen) -> bool:
+        """Whether a majority of the voters has a forged history, on disk or fetched."""
+        voter_ids = {voter.key.id for voter in seen.replica.node.voters}
+        return len(voter_ids & self.run_observer.forged) >= quorum_size(len(voter_ids))
 
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
         if snapshot_id.offset and self.proven.get(snapshot_id) != content:
             position = (snapshot_id.offset, snapshot_id.epoch)
             digest = seen.replica.stores.snapshots.log_digest(snapshot_id)
+            if self.of_forged_logs.get(snapshot_id) == content:
+                # Fetched before the forgery could be detected, as records may be.
+                self.run_observer.forged.add(seen.id)
+                self.run_observer.damaged(seen.id)
             self._check(seen, position, digest)
             if digest in self.folds.get(position, ()):
                 self.proven[snapshot_id] = content
+            elif seen.id in self.run_observer.forged:
+                self.of_forged_logs[snapshot_id] = content
 
     def _check(self, seen: Seen, position: tuple[int, int], digest: bytes) -> None:
         expected = self.folds.get(position, frozenset())
