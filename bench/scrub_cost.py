@@ -22,7 +22,7 @@ from quorate.demo.local_cluster import LocalCluster
 FILLERS = 64
 """Writers that fill the log before the measurement."""
 PAUSE_MS = 1000
-READ_BYTES = "quorate_scrub_read_bytes"
+READ_BYTES = "quorate_scrub_read_bytes_total"
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 The caller passes the registry; importing this package registers nothing.
 """
 
-from metrics.collectors import Gauge, GaugeCollector
+from metrics.collectors import ScrapeCollector, ScrapedMetric
 from metrics.families import Families
 from metrics.health import Check, CheckResult
 from metrics.http import Endpoint, HttpServer
@@ -14,8 +14,8 @@ __all__ = [
     "CheckResult",
     "Endpoint",
     "Families",
-    "Gauge",
-    "GaugeCollector",
     "HttpServer",
     "Observer",
+    "ScrapeCollector",
+    "ScrapedMetric",
 ]

@@ -139,10 +139,6 @@ class Observer:
         elif not equal:
             self._families.count("quorate_digest_mismatches_total")
 
-    def queue_refused(self, queue: str, *, by: int = 1) -> None:
-        """Count work that was refused because ``queue`` was full."""
-        self._families.count("quorate_queue_rejections_total", queue, by=by)
-
     def access_denied(self, cause: str) -> None:
         """Count something a caller may not do, by ``cause``: ``role`` or ``acl``."""
         self._families.count("quorate_access_denied_total", cause)

@@ -1,85 +1,27 @@
 """Every gauge of a server: name, meaning and where its value is read, declared once.
 
-Gauges are looked up at a scrape (``metrics.collectors``); counters and histograms are fed
-by events (``metrics.catalog``). docs/reference/metrics.md is generated from both.
+Gauges are looked up at a scrape (``metrics.collectors``), as the counters of ``counters.py`` are;
+other counters and histograms are fed by events (``metrics.catalog``). docs/reference/metrics.md is
+generated from all of them.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 
 from metrics import catalog
-from metrics.collectors import Gauge, Reading
+from metrics.collectors import Reading, ScrapedMetric
 from quorate import __version__
-from quorate.controller.controller import Controller
-from quorate.logs import suppressed_lines
-from quorate.replica.replica import Replica
-from quorate.server.scrubber import Scrubber
-from quorum.core.node.raft_node import RaftNode
+from quorate.server.scrape import Scrape
 from quorum.core.state.replica_progress import ReplicaView
-from quorum.core.state.replica_table import TreeView
-from quorum.fair_share import FairShare
-from quorum.supervisor import Supervisor
-from quorum.transport.counters import TransportCounters
-from snapshot.generator import SnapshotFigures, snapshot_figures
-from statemachine.image import MetadataImage
 
 REPLICA_SERIES_MAX = 64
 """Replicas with series of their own: voters first, then observers by id. Others are counted."""
 FEATURE_SERIES_MAX = 64
 STATES = ("unattached", "prospective", "candidate", "leader", "follower", "observer", "resigned")
 BROKER_STATES = ("active", "fenced", "controlled_shutdown")
-
-
-@dataclass(frozen=True)
-class Scrape:
-    """What one scrape looks at. What several gauges need is looked up once."""
-
-    replica: Replica
-    now_ms: int
-    transport: TransportCounters
-    supervisor: Supervisor
-    scrubber: Scrubber
-    quotas: Sequence[FairShare]
-    """The places that callers share."""
-    held_fetches_max: int
-    busy_ratio: Callable[[], float | None]
-
-    @property
-    def node(self) -> RaftNode:
-        """The replica's core."""
-        return self.replica.node
-
-    @property
-    def controller(self) -> Controller:
-        """The replica's controller."""
-        return self.replica.controller
-
-    @property
-    def image(self) -> MetadataImage:
-        """The applied image."""
-        return self.controller.image
-
-    @cached_property
-    def tree(self) -> TreeView:
-        """The relays that this node fetches through, and the observers that fetch through it."""
-        return self.node.tree()
-
-    @cached_property
-    def replicas(self) -> tuple[ReplicaView, ...]:
-        """The other replicas that this leader knows: voters first, then by id. Elsewhere none."""
-        return tuple(view for view in self.node.replicas() if view.key != self.node.me)
-
-    @cached_property
-    def checkpoints(self) -> SnapshotFigures:
-        """Count and size of the checkpoints kept."""
-        known = self.node.snapshots
-        size = self.replica.stores.snapshots.size(known[-1]) if known else 0
-        return snapshot_figures(known, size, self.node.high_watermark)
 
 
 def _state(scrape: Scrape) -> dict[str, float]:
@@ -109,11 +51,6 @@ def _fetch_age_seconds(scrape: Scrape) -> Reading:
         return (scrape.now_ms - view.last_fetch_ms) / 1000 if view.last_fetch_ms >= 0 else None
 
     return _listed(scrape, age)
-
-
-def _digests_compared(scrape: Scrape) -> Reading:
-    chain = scrape.node.chain
-    return {name: getattr(chain, name) for name in ("equal", "different", "too_early", "unknown")}
 
 
 def _subtree_lag_records(scrape: Scrape) -> Reading:
@@ -163,12 +100,6 @@ def _queue_sizes_max(scrape: Scrape) -> Reading:
     }
 
 
-def _queues_refused(scrape: Scrape) -> Reading:
-    return dict.fromkeys(_queue_sizes(scrape), 0.0) | {
-        each.name: each.refused for each in scrape.quotas
-    }
-
-
 def _node_info(scrape: Scrape) -> dict[tuple[str, ...], float]:
     return {(str(scrape.node.me.id), scrape.replica.stores.identity.cluster_id): 1}
 
@@ -179,22 +110,22 @@ def _gauge(
     read: Callable[[Scrape], Reading],
     *labels: str,
     kafka: str = "",
-) -> Gauge[Scrape]:
-    return Gauge(catalog.gauge(name, help, *labels, kafka=kafka), read)
+) -> ScrapedMetric[Scrape]:
+    return ScrapedMetric(catalog.gauge(name, help, *labels, kafka=kafka), read)
 
 
 RAFT_GAUGES = (
     _gauge("raft_state", "1 for the state this replica is in, 0 for the others.", _state, "state",
            kafka="current-state"),
     _gauge("raft_leader_id", "Node id of the leader, -1 when not known.",
-           lambda s: s.node.leader_id, kafka="current-leader"),
+           lambda s: s.node.leader_id, kafka="current-leader, CurrentControllerId"),
     _gauge("raft_voted_id", "Node id voted for in this epoch, -1 when none.",
            lambda s: s.node.voted_id, kafka="current-vote"),
     _gauge("raft_epoch", "Current epoch.", lambda s: s.node.epoch, kafka="current-epoch"),
     _gauge("raft_can_write", "1 while this node is the leader and accepts writes.",
            lambda s: s.node.can_write, kafka="ActiveControllerCount"),
     _gauge("raft_high_watermark", "Everything below this offset is committed.",
-           lambda s: s.node.high_watermark, kafka="high-watermark"),
+           lambda s: s.node.high_watermark, kafka="high-watermark, LastCommittedRecordOffset"),
     _gauge("raft_log_start_offset", "First offset kept in the log.",
            lambda s: s.node.log_start.offset),
     _gauge("raft_log_end_offset", "Offset the next record will get.",
@@ -210,26 +141,6 @@ RAFT_GAUGES = (
     _gauge("raft_observers_stranded",
            "Observers in a later epoch than this leader, which they cannot follow; 0 elsewhere.",
            lambda s: len(s.node.replicas_ahead())),
-    _gauge("raft_hellos_refused",
-           "Streams refused since the start: another cluster, node, configuration or version.",
-           lambda s: s.transport.hellos_refused),
-    _gauge("raft_streams_refused_by_peers",
-           "Streams of this node that its peers have refused since the start.",
-           lambda s: s.transport.refused_by_peers),
-    _gauge("raft_clones_refused",
-           "Streams refused since the start: a second live process with a replica's key.",
-           lambda s: s.transport.clones_refused),
-    _gauge("raft_impostors_refused",
-           "Streams refused since the start: the certificate is another node's.",
-           lambda s: s.transport.impostors_refused),
-    _gauge("raft_frames_dropped",
-           "Frames to peers dropped since the start: too large, or behind others that did not "
-           "leave.", lambda s: s.transport.outbox_dropped),
-    _gauge("raft_tcp_connects", "Peer streams of this node over TCP since the start.",
-           lambda s: s.transport.tcp_connects),
-    _gauge("raft_tcp_fallbacks",
-           "Times since the start that a peer's TCP port could not be used, so that gRPC was.",
-           lambda s: s.transport.tcp_fallbacks),
     _gauge("raft_relay_hops", "Relays between this replica and the leader.",
            lambda s: len(s.tree.path)),
     _gauge("raft_relay_downstream", "Observers that fetch from this relay.",
@@ -246,14 +157,11 @@ RAFT_GAUGES = (
     _gauge("raft_voter_change_pending", "1 while a change of the voter set is not committed.",
            lambda s: s.node.voters_offset >= s.node.high_watermark,
            kafka="uncommitted-voter-change"),
-    _gauge("raft_digests_compared",
-           "Fetches whose log digest this leader looked at, by result: equal, different, "
-           "too_early, unknown.", _digests_compared, "result"),
     _gauge("raft_divergence_unresolved",
            "1 while this log differs from another replica's, or was found wrong.",
            lambda s: s.node.chain.resolution is not None or bool(s.node.chain.quarantined_log)),
     _gauge("raft_replica_lag_records", "Leader's log end minus what the replica has fetched.",
-           _lag_records, "replica", "role", kafka="Lag of describe --replication"),
+           _lag_records, "replica", "role"),
     _gauge("raft_replica_fetch_age_seconds", "Time since the replica's last fetch.",
            _fetch_age_seconds, "replica", "role"),
     _gauge("raft_replicas_unlisted",
@@ -267,16 +175,10 @@ RAFT_GAUGES = (
            lambda s: shutil.disk_usage(s.replica.stores.directory).free),
     _gauge("quarantined_files", "Damaged files set aside in the data directory now.",
            _quarantined_files),
-    _gauge("scrub_passes", "Times the node has read all its files again since the start.",
-           lambda s: s.scrubber.passes),
-    _gauge("scrub_read_bytes", "Bytes read again in the background since the start.",
-           lambda s: s.scrubber.read_bytes),
-    _gauge("scrub_findings", "Damage found by that since the start.",
-           lambda s: s.scrubber.findings),
     _gauge("scrub_age_seconds", "Time since such a pass was complete; -1 for never.",
            lambda s: s.scrubber.age_seconds),
     _gauge("event_loop_busy_ratio", "Share of time the event loop was working, since last scrape.",
-           lambda s: s.busy_ratio(), kafka="1 - poll-idle-ratio-avg"),
+           lambda s: s.busy_ratio(), kafka="poll-idle-ratio-avg, AvgIdleRatio"),
 )  # fmt: skip
 
 SNAPSHOT_GAUGES = (
@@ -298,12 +200,13 @@ SNAPSHOT_GAUGES = (
 
 CONTROLLER_GAUGES = (
     _gauge("applied_end_offset", "Everything below this offset is in the image.",
-           _applied_end_offset, kafka="LastAppliedRecordOffset"),
+           _applied_end_offset, kafka="LastAppliedRecordOffset, last-applied-record-offset"),
     _gauge("applied_timestamp_seconds", "Append time of the last applied record.",
-           lambda s: s.image.provenance.timestamp_ms / 1000, kafka="LastAppliedRecordTimestamp"),
+           lambda s: s.image.provenance.timestamp_ms / 1000,
+           kafka="LastAppliedRecordTimestamp, last-applied-record-timestamp"),
     _gauge("applied_lag_records", "High watermark minus the applied end offset.",
            lambda s: max(0, s.node.high_watermark - _applied_end_offset(s)),
-           kafka="last-applied-record-lag-ms"),
+           kafka="LastAppliedRecordLagMs, last-applied-record-lag-ms"),
     _gauge("brokers", "Registered brokers by state.", _brokers, "state",
            kafka="ActiveBrokerCount, FencedBrokerCount, ControlledShutdownBrokerCount"),
     _gauge("topics", "Topics in the image.", lambda s: len(s.image.topics.names),
@@ -322,13 +225,6 @@ PROCESS_GAUGES = (
     _gauge("queue_size", "What a bounded queue holds now (held fetches, open commands ...).",
            _queue_sizes, "queue"),
     _gauge("queue_size_max", "What a bounded queue may hold.", _queue_sizes_max, "queue"),
-    _gauge("queue_refused", "Refused since the start because the queue or quota was full.",
-           _queues_refused, "queue"),
-    _gauge("tasks_restarted", "Long-lived tasks started again after a failure, since the start.",
-           lambda s: s.supervisor.restarts),
-    _gauge("log_lines_suppressed",
-           "Lines kept out of the process log since the start because too many of one kind came.",
-           lambda _: suppressed_lines()),
     _gauge("build_info", "Always 1; the labels tell the version.", lambda _: {__version__: 1},
            "version"),
     _gauge("node_info", "Always 1; the labels tell who this is.", _node_info, "node_id",
@@ -336,4 +232,4 @@ PROCESS_GAUGES = (
 )  # fmt: skip
 
 GAUGES = RAFT_GAUGES + SNAPSHOT_GAUGES + CONTROLLER_GAUGES + PROCESS_GAUGES
-"""Everything that is read on scrape, but ``quorate_check_ok``."""
+"""All gauges but ``quorate_check_ok``."""

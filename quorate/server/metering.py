@@ -56,6 +56,8 @@ class CommandMeter:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._evaluated: Counter[tuple[str, ErrorCode]] = Counter()
+        self.refused = 0
+        """Commands refused because a queue was full, up to the last ``report``."""
 
     def counted(self, command: Command, on_answer: OnAnswer) -> OnAnswer:
         """``on_answer`` with counting in front of it."""
@@ -86,4 +88,4 @@ class CommandMeter:
             result = "ok" if code is ErrorCode.NONE else code.name
             self._observer.command_evaluated(kind, result, by=count)
             if code in _QUEUE_FULL:
-                self._observer.queue_refused("commands", by=count)
+                self.refused += count

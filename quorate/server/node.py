@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
-from metrics.collectors import GaugeCollector
+from metrics.collectors import ScrapeCollector
 from metrics.families import Families
 from metrics.health import run_checks
 from metrics.http import Endpoint as MetricsEndpoint
 from metrics.http import HttpServer
 from metrics.observer import Observer
+from metrics.process_metrics import register_process_metrics
 from quorate.config.addresses import parse_address, parse_voter
 from quorate.config.security import load_token
 from quorate.config.server_config import ServerConfig
@@ -27,8 +28,9 @@ from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica, ReplicaConfig
 from quorate.server.access_policy import access_policy
 from quorate.server.boot_report import count_boot
+from quorate.server.counters import COUNTERS
 from quorate.server.disk_work import end_disk_work
-from quorate.server.gauges import GAUGES, Scrape
+from quorate.server.gauges import GAUGES
 from quorate.server.health_checks import HealthChecks
 from quorate.server.host import ServerHost
 from quorate.server.known_addresses import bootstrap_peers, own_endpoints, relay_peers
@@ -36,6 +38,7 @@ from quorate.server.listeners import Listeners
 from quorate.server.loop_busy import busy_meter
 from quorate.server.metering import CommandMeter
 from quorate.server.rpc_metrics import RpcCounter
+from quorate.server.scrape import Scrape
 from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
 from quorate.services.access_gate import AccessGate
@@ -86,6 +89,7 @@ class ServerNode:
         self._ready_task: asyncio.Task[None] | None = None
         self._registry = CollectorRegistry()
         self._observer = Observer(Families(self._registry))
+        register_process_metrics(self._registry)
         self._meter = CommandMeter(self._observer)
         self._names = names_by(config.tls.node_name, config.tls.observer_name)
         self._tls = self._load_tls()
@@ -299,9 +303,9 @@ class ServerNode:
         live = self._health.live_checks()
         ready = self._health.ready_checks(lambda: self._is_draining)
         busy_ratio = busy_meter()
-        GaugeCollector(
+        ScrapeCollector(
             self._registry,
-            GAUGES,
+            GAUGES + COUNTERS,
             lambda: Scrape(
                 self.replica,
                 self._clock.now_ms(),
@@ -311,6 +315,7 @@ class ServerNode:
                 (*self._network.quotas, *self._listeners.quotas(), *self._services.quotas()),
                 self._config.quorum.held_fetches_max,
                 busy_ratio,
+                self._meter,
             ),
             (*live, *ready),
         )

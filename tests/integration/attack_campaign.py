@@ -47,7 +47,7 @@ class Attack:
 
 def at_most_refused(queue: str) -> Callable[[Mapping[str, int], Mapping[str, float]], bool]:
     """The attacker took all the places it could get and wanted more."""
-    return lambda _, seen: seen[f'quorate_queue_refused{{queue="{queue}"}}'] > 0
+    return lambda _, seen: seen[f'quorate_queue_rejections_total{{queue="{queue}"}}'] > 0
 
 
 ATTACKS = (

@@ -14,7 +14,7 @@ from tests.integration.processes import Processes, running
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
-REFUSED = "quorate_raft_clones_refused"
+REFUSED = "quorate_raft_clones_refused_total"
 OBSERVED_S = 6.0
 """Several election and fetch time-outs of the default settings."""
 

@@ -64,7 +64,7 @@ def outlast_a_shortage(cluster: Processes) -> None:
         cluster.start(absent)
         cluster.wait_ready(cluster.voters)
     for node in others:
-        assert cluster.metric(node, "quorate_tasks_restarted") == 0
+        assert cluster.metric(node, "quorate_tasks_restarted_total") == 0
 
 
 def test_any_two_nodes_form_a_quorum_after_a_shortage(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_quorum_of_bound_nodes(tmp_path: Path) -> None:
         )  # fmt: skip
         cluster.command(*write, *shows("app"))
         for member in cluster.voters:
-            assert cluster.metric(member, "quorate_raft_impostors_refused") == 0
+            assert cluster.metric(member, "quorate_raft_impostors_refused_total") == 0
 
         victim = next(member for member in cluster.voters if member is not leader)
         cluster.stop(victim)
@@ -89,7 +89,7 @@ def test_a_quorum_of_bound_nodes(tmp_path: Path) -> None:
         cluster.start(victim)
         cluster.until(
             "a refusal",
-            lambda: (cluster.metric(leader, "quorate_raft_impostors_refused") or 0) > 0,
+            lambda: (cluster.metric(leader, "quorate_raft_impostors_refused_total") or 0) > 0,
         )
         cluster.until_logged(leader, f"the caller claims to be node {victim.id}")
         assert not cluster.is_ready(victim)

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 CLUSTER = "integration"
 MISMATCH = "LOG_INCARNATION_MISMATCH"
-REFUSED = "quorate_raft_hellos_refused"
+REFUSED = "quorate_raft_hellos_refused_total"
 
 
 def quorum(cluster: Processes, *arguments: str) -> Any:

@@ -35,7 +35,7 @@ RESULTS = ("equal", "different", "too_early", "unknown")
 def fetches(cluster: Processes, leader: LocalNode) -> float:
     """Return the number of Fetches that the leader's process has evaluated."""
     counts = (
-        cluster.metric(leader, f'quorate_raft_digests_compared{{result="{each}"}}')
+        cluster.metric(leader, f'quorate_raft_digests_compared_total{{result="{each}"}}')
         for each in RESULTS
     )
     return sum(count or 0 for count in counts)

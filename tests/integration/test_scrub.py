@@ -30,10 +30,10 @@ def flip(path: Path) -> None:
 
 def scrubbed(cluster: Processes, node: LocalNode) -> None:
     """Wait until a pass that began after now is complete."""
-    before = cluster.metric(node, "quorate_scrub_passes") or 0
+    before = cluster.metric(node, "quorate_scrub_passes_total") or 0
     cluster.until(
         f"two more passes of node {node.id}",
-        lambda: (cluster.metric(node, "quorate_scrub_passes") or 0) >= before + 2 or None,
+        lambda: (cluster.metric(node, "quorate_scrub_passes_total") or 0) >= before + 2 or None,
     )
 
 
@@ -45,7 +45,7 @@ def test_a_corrupt_segment_is_found_and_fetched_anew(tmp_path: Path) -> None:
         leader = cluster.leader()
         node = next(each for each in cluster.voters if each is not leader)
         scrubbed(cluster, node)
-        assert cluster.metric(node, "quorate_scrub_findings") == 0
+        assert cluster.metric(node, "quorate_scrub_findings_total") == 0
         victim = sorted((node.data_dir / "__cluster_metadata-0").glob("*.log"))[0]
         flip(victim)
         assert cluster.wait_ended(node) == Exit.DAMAGED
@@ -58,7 +58,7 @@ def test_a_corrupt_segment_is_found_and_fetched_anew(tmp_path: Path) -> None:
         assert victim.with_name(victim.name + ".damaged").exists()
         wait_equal_images(cluster, cluster.voters)
         scrubbed(cluster, node)
-        assert cluster.metric(node, "quorate_scrub_findings") == 0
+        assert cluster.metric(node, "quorate_scrub_findings_total") == 0
         assert config_value(cluster) == "2"
 
 
@@ -70,7 +70,7 @@ def test_a_lone_voter_reports_damage_and_continues(tmp_path: Path) -> None:
         flip(sorted((node.data_dir / "__cluster_metadata-0").glob("*.log"))[0])
         cluster.until(
             "the damage to be counted",
-            lambda: cluster.metric(node, "quorate_scrub_findings") or None,
+            lambda: cluster.metric(node, "quorate_scrub_findings_total") or None,
         )
         write_configs(cluster, ["2"])
         assert config_value(cluster) == "2"

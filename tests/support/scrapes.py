@@ -8,9 +8,11 @@ from unittest.mock import MagicMock
 
 from prometheus_client import CollectorRegistry
 
-from metrics.collectors import GaugeCollector
+from metrics.collectors import ScrapeCollector
 from metrics.health import Check
-from quorate.server.gauges import GAUGES, Scrape
+from quorate.server.counters import COUNTERS
+from quorate.server.gauges import GAUGES
+from quorate.server.scrape import Scrape
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
@@ -74,11 +76,11 @@ def scrape(
         controller=controller,
         checkpoints=Space(age_ms=3000),
     )
-    others: Any = Space(restarts=0, passes=1, read_bytes=2, findings=3, age_seconds=4.0)
-    return Scrape(replica, 1000, TransportCounters(), others, others, (), 9, lambda: 0.5)
+    others: Any = Space(restarts=0, passes=1, read_bytes=2, findings=3, age_seconds=4.0, refused=5)
+    return Scrape(replica, 1000, TransportCounters(), others, others, (), 9, lambda: 0.5, others)
 
 
 def collect(found: Scrape, *checks: Check) -> CollectorRegistry:
     registry = CollectorRegistry()
-    GaugeCollector(registry, GAUGES, lambda: found, checks)
+    ScrapeCollector(registry, GAUGES + COUNTERS, lambda: found, checks)
     return registry

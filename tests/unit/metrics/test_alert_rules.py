@@ -137,12 +137,16 @@ CASES = (
     Case("QuorateMetadataErrors", {node("quorate_metadata_errors_total", 2): rising(1)}, 15),
     Case("QuorateCheckpointStale", {node("quorate_snapshot_failures_total", 2): rising(1)}, 90),
     Case("QuorateDiskLow", {node("quorate_disk_free_bytes", 2): steps(2e9, 5e8)}),
-    Case("QuorateCorruptionFound", {node("quorate_scrub_findings", 2): rising(1)}, 90),
+    Case("QuorateCorruptionFound", {node("quorate_scrub_findings_total", 2): rising(1)}, 90),
     Case("QuorateQuarantine", {node("quorate_quarantined_files", 2): steps(0, 1)}),
     Case("QuorateDigestMismatch", {node("quorate_digest_mismatches_total", 2): rising(1)}, 90),
     Case("QuorateVoterDisqualified", {node("quorate_check_ok", 2, ',check="votes"'): steps(1, 0)}),
-    Case("QuorateClonesRefused", {node("quorate_raft_clones_refused", 2): rising(1)}, 30),
-    Case("QuorateImpostorsRefused", {node("quorate_raft_impostors_refused", 2): rising(1)}, 30),
+    Case("QuorateClonesRefused", {node("quorate_raft_clones_refused_total", 2): rising(1)}, 30),
+    Case(
+        "QuorateImpostorsRefused",
+        {node("quorate_raft_impostors_refused_total", 2): rising(1)},
+        30,
+    ),
     Case("QuorateDiskHangs", {node("quorate_check_ok", 2, ',check="disk_writes"'): steps(1, 0)}),
     Case("QuorateQueueFull", {node("quorate_queue_rejections_total", 2, ',queue="w"'): rising(9)}),
     Case("QuoratePartitionsOffline", {node("quorate_partitions_offline", 2): steps(0, 3)}),
@@ -151,7 +155,7 @@ CASES = (
         {node("quorate_raft_protocol_violations_total", 2): rising(9)},
         20,
     ),
-    Case("QuorateFramesDropped", {node("quorate_raft_frames_dropped", 2): rising(9)}, 20),
+    Case("QuorateFramesDropped", {node("quorate_raft_frames_dropped_total", 2): rising(9)}, 20),
 )
 
 
@@ -226,5 +230,5 @@ def test_promtool_accepts_all_rules() -> None:
 def test_dropped_frames_raise_an_alert_when_they_continue(
     tmp_path: Path, values: str, minute: int, fires: bool
 ) -> None:
-    series = {'quorate_raft_frames_dropped{instance="n1:9192"}': values}
+    series = {'quorate_raft_frames_dropped_total{instance="n1:9192"}': values}
     assert firing(tmp_path, "QuorateFramesDropped", series, minute) is fires

@@ -12,12 +12,15 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from metrics.catalog import UPDATED, Kind, Metric
-from metrics.collectors import GaugeCollector
+from metrics.collectors import ScrapeCollector
 from metrics.families import Families
+from metrics.kafka_names import KAFKA_METRICS, KIP_OF
+from metrics.process_metrics import register_process_metrics
+from quorate.server.counters import COUNTERS
 from quorate.server.gauges import GAUGES
 from statemachine.image import MetadataImage
 from statemachine.sections.features import FeaturesImage
-from tests.support.doc_metrics import CATALOG, GROUPS
+from tests.support.doc_metrics import CATALOG, GROUPS, kafka_names
 from tests.support.promtool import PROMTOOL, promtool
 from tests.support.scrapes import scrape, view
 
@@ -82,9 +85,33 @@ def test_the_rules_catch_bad_names(bad: Metric) -> None:
     assert problems(bad)
 
 
+def test_nothing_that_counts_is_a_gauge() -> None:
+    """What happened so often, was refused or was dropped since the start only ever rises."""
+    counts = re.compile(r"^Times |\b(refused|dropped|suppressed|restarted|rejected)\b")
+    assert [row.name for row in CATALOG.values() if row.kind is Kind.GAUGE
+            and counts.search(f"{row.help} {row.name.replace('_', ' ')}")] == []  # fmt: skip
+
+
+def test_every_metric_of_kafka_has_one_of_ours_or_a_reason() -> None:
+    named = [name for metric in CATALOG.values() for name in kafka_names(metric)]
+    assert set(named) <= {each.name for each in KAFKA_METRICS}
+    assert len(KIP_OF) == len(KAFKA_METRICS)
+    for each in KAFKA_METRICS:
+        assert (each.name in named) is not bool(each.without), each
+
+
+def test_a_node_has_the_metrics_of_its_process() -> None:
+    registry = CollectorRegistry()
+    register_process_metrics(registry)
+    assert (registry.get_sample_value("process_cpu_seconds_total") or 0) > 0
+    assert (registry.get_sample_value("process_resident_memory_bytes") or 0) > 1 << 20
+    assert (registry.get_sample_value("process_open_fds") or 0) > 0
+    assert not {each.name for each in registry.collect()} & set(CATALOG)
+
+
 def test_names_are_unique_over_both_halves() -> None:
     assert len(CATALOG) == sum(len(group) for group in GROUPS.values())
-    assert len(CATALOG) == len(UPDATED) + len(GAUGES) + 1
+    assert len(CATALOG) == len(UPDATED) + len(GAUGES) + len(COUNTERS) + 1
 
 
 @pytest.mark.parametrize(
@@ -107,7 +134,8 @@ def full_page() -> bytes:
         else:
             families.time(metric.name, 0.5, *values)
     image = replace(MetadataImage(), features=FeaturesImage(Map({"metadata.version": 20})))
-    GaugeCollector(registry, GAUGES, lambda: scrape(view(2, fetched_ms=1), image=image))
+    shown = scrape(view(2, fetched_ms=1), image=image)
+    ScrapeCollector(registry, GAUGES + COUNTERS, lambda: shown)
     return generate_latest(registry)
 
 

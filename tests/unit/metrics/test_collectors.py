@@ -9,7 +9,8 @@ import pytest
 
 from metrics.health import Check
 from quorate import __version__
-from quorate.server.gauges import REPLICA_SERIES_MAX, Scrape
+from quorate.server.gauges import REPLICA_SERIES_MAX
+from quorate.server.scrape import Scrape
 from quorum.core.state.replica_table import TreeView
 from quorum.types import SnapshotId
 from tests.support.scrapes import ME, collect, scrape, view

@@ -158,7 +158,6 @@ def test_runtime_events_reach_their_metrics(world: World) -> None:
     watcher.digest_compared(equal=True)
     watcher.digest_compared(equal=False)
     watcher.digest_compared(equal=None)
-    watcher.queue_refused("commands")
     watcher.metadata_failed()
     watcher.command_evaluated("CreateTopic", "ok")
     watcher.rpc_started("AdminService", "Describe")
@@ -174,7 +173,6 @@ def test_runtime_events_reach_their_metrics(world: World) -> None:
     assert world.value("quarantines_total", kind="segment") == 1
     assert world.value("digest_mismatches_total") == 1
     assert world.value("digest_uncomparable_total") == 1
-    assert world.value("queue_rejections_total", queue="commands") == 1
     assert world.value("metadata_errors_total") == 1
     assert world.value("commands_total", command="CreateTopic", result="ok") == 1
     names = {"service": "AdminService", "method": "Describe"}
