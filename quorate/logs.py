@@ -1,9 +1,9 @@
 """The process log: one line per event on standard error, as ``key=value`` text or as JSON.
 
 Lines are rendered from core events and from the modules' own messages, which are written as
-``event=name key=value``. No payload of a record is ever logged. One event is one line without
-control characters, also with text from peers and clients; the lines of a trace are indented.
-``quorate.log_limit`` bounds the lines of one kind.
+``event=name key=value``; in JSON each key is a field (``quorate.log_fields``). No payload of a
+record is ever logged. One event is one line without control characters, also with text from peers
+and clients; the lines of a trace are indented. ``quorate.log_limit`` bounds the lines of one kind.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ import json
 import logging
 import sys
 import time
-from dataclasses import fields
 from datetime import UTC, datetime
-from enum import Enum
-from re import compile as pattern
-from typing import TextIO
+from typing import Final, TextIO
 
-from quorate.log_limit import LINE_CHARACTERS_MAX, LineLimit
+from quorate.log_fields import FIELDS, Json, event_fields, fields_of
+from quorate.log_limit import AGAIN, LINE_CHARACTERS_MAX, REPEATED, LineLimit
 from quorate.visible_text import visible, visible_json
 from quorum.core.contract import events
 from quorum.errors import ErrorCode
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey, uuid_to_text
 
 _QUIET = frozenset(
     {
@@ -42,7 +39,16 @@ _GRAVE = (
     events.VoterDisqualified,
     events.CheckpointFailed,
 )
-_WORD = pattern(r"(?<=[a-z])(?=[A-Z])")
+_REFUSALS: Final[dict[type, tuple[str, ...]]] = {
+    events.RequestRefused: ("sender", "request", "error"),
+    events.MessageIgnored: ("sender", "message", "reason"),
+    events.VoteDecided: ("candidate", "pre_vote", "reason"),
+    events.CampaignRefused: ("reason",),
+    events.SelfRegistrationAnswered: ("error",),
+    events.DigestNotComparable: ("replica",),
+}
+"""Events that come again and again while a peer is refused: written once a minute for each
+combination of these fields. A granted vote and an accepted registration are no refusals."""
 _events = logging.getLogger("quorum.core")
 _limit = LineLimit(time.monotonic)
 
@@ -93,28 +99,40 @@ def log_event(event: events.Event) -> None:
     )
     level = logging.DEBUG if kind in _QUIET else logging.WARNING if is_grave else logging.INFO
     if _events.isEnabledFor(level):
-        _events.log(level, "%s", render(event))
+        found = event_fields(event)
+        extra: dict[str, object] = {FIELDS: found}
+        if _is_refusal(event):
+            names = ("event", *_REFUSALS[kind])
+            extra[REPEATED] = " ".join(f"{name}={_text(found[name])}" for name in names)
+        _events.log(level, "%s", _rendered(found), extra=extra)
+
+
+def _is_refusal(event: events.Event) -> bool:
+    match event:
+        case events.VoteDecided():
+            return not event.granted
+        case events.SelfRegistrationAnswered():
+            return event.error != ErrorCode.NONE
+        case _:
+            return type(event) in _REFUSALS
 
 
 def render(event: events.Event) -> str:
     """``event=leader_lost leader_id=1 epoch=3``: names as in the event class."""
-    name = _WORD.sub("_", type(event).__name__).lower()
-    parts = [f"{each.name}={_text(getattr(event, each.name))}" for each in fields(event)]
-    return " ".join([f"event={name}", *parts])
+    return _rendered(event_fields(event))
 
 
-def _text(value: object) -> str:
-    match value:
-        case ReplicaKey():
-            return f"{value.id}/{uuid_to_text(value.directory_id)}"
-        case OffsetAndEpoch() | Endpoint():
-            return str(value)
-        case str():
-            return str(value) if value and " " not in value else json.dumps(value)
-        case Enum():
-            return value.name
-        case _:
-            return str(value).replace(" ", "")
+def _rendered(found: dict[str, Json]) -> str:
+    return " ".join(f"{name}={_text(value)}" for name, value in found.items())
+
+
+def _text(value: Json) -> str:
+    if isinstance(value, str):
+        return value if value and " " not in value else json.dumps(value)
+    if isinstance(value, list):
+        # As the tuple that it is in the event: (1,2,3).
+        return "(" + ",".join(map(str, value)) + ("," if len(value) == 1 else "") + ")"
+    return str(value)
 
 
 class LimitedHandler(logging.StreamHandler[TextIO]):
@@ -151,6 +169,9 @@ class _TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         message = _shortened(record.getMessage())
+        again = getattr(record, AGAIN, 0)
+        if again:
+            message += f" again={again}"
         line = f"{_time(record)} {record.levelname} {record.name} {visible(message)}"
         if record.exc_info:
             # Indented, so that no line of an exception's text can pass for one of the log's.
@@ -160,18 +181,28 @@ class _TextLines(logging.Formatter):
 
 
 class _JsonLines(logging.Formatter):
-    """The same, one JSON object a line; ``key=value`` pairs stay in ``message``."""
+    """The same, one JSON object a line: ``ts``, ``level``, ``logger``, and the fields of the line.
+
+    A field whose name is one of these gets ``event_`` before it. A line without fields has a
+    ``message``; ``again`` and ``trace`` are there where the text has them.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        fields_ = {
+        line: dict[str, Json] = {
             "ts": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": _shortened(record.getMessage()),
         }
+        own = {*line, "trace"}
+        for name, value in fields_of(record).items():
+            shown = _shortened(value) if isinstance(value, str) else value
+            line[f"event_{name}" if name in own else name] = shown
+        again: int = getattr(record, AGAIN, 0)
+        if again:
+            line["again"] = again
         if record.exc_info:
-            fields_["trace"] = _shortened(self.formatException(record.exc_info))
-        return visible_json(json.dumps(fields_, ensure_ascii=False))
+            line["trace"] = _shortened(self.formatException(record.exc_info))
+        return visible_json(json.dumps(line, ensure_ascii=False))
 
 
 def _time(record: logging.LogRecord) -> str:

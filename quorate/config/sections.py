@@ -371,7 +371,11 @@ class LoggingConfig:
     """The process log on standard error."""
 
     level: str = setting("info", "debug, info, warning or error.", kafka="log4j2 level")
-    format: str = setting("text", "text or json.", kafka="log4j2 layout")
+    format: str = setting(
+        "text",
+        "text, or json: an object a line, with the fields of the event.",
+        kafka="log4j2 layout",
+    )
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
+from quorate.log_limit import REPEATED
 from quorate.services.calls import Context
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import IdentityKey, identity_key, principal_name
@@ -230,6 +231,7 @@ class Access:
         _log.warning(
             "event=access_denied principal=%s roles=%s address=%s cause=%s what=%s",
             self._principal, named(self.roles), self._address, cause, what,
+            extra={REPEATED: f"event=access_denied {self._principal} {self._host} {what}"},
         )  # fmt: skip
         return RequestRefusedError(code, f"{self._principal} may not: {what}")
 

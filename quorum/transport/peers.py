@@ -62,7 +62,7 @@ class PeerNetwork:
         try:
             frame = encode_frame(message)
         except QuorumUsageError:
-            _LOGGER.exception("to=%d", to)
+            _LOGGER.exception("event=send_failed to=%d", to)
             channel = None
             frame = b""
         if channel is None:

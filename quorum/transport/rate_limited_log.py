@@ -27,6 +27,7 @@ class RateLimitedLog:
     """Decides which repetitions reach the log. Times are the event loop's seconds.
 
     ``logger`` gets a warning for each problem that is logged, and an info line at each recovery.
+    Each record has its parts as ``event_fields`` for a log that has fields.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -45,7 +46,8 @@ class RateLimitedLog:
         self._logged[about, problem] = _Logged(now)
         again = logged.suppressed + 1 if logged is not None else 0
         more = f" (again {again} times in {now - logged.at:.0f} s)" if logged is not None else ""
-        self._logger.warning("%s: %s%s", about, problem, more)
+        found = {"event": "connection_problem", "about": about, "problem": problem, "again": again}
+        self._logger.warning("%s: %s%s", about, problem, more, extra={"event_fields": found})
 
     def settle(self, about: str, recovery: str) -> None:
         """Log the recovery of a subject that had a problem; its next problem is logged at once."""
@@ -56,4 +58,5 @@ class RateLimitedLog:
         for key in problems:
             del self._logged[key]
         more = f" (after {suppressed} more failures)" if suppressed else ""
-        self._logger.info("%s: %s%s", about, recovery, more)
+        found = {"event": "connection_well", "about": about, "failures": suppressed}
+        self._logger.info("%s: %s%s", about, recovery, more, extra={"event_fields": found})

@@ -140,7 +140,7 @@ class TlsIdentity:
             try:
                 self._material = load_tls(self._files)
             except ConfigError as error:
-                _LOGGER.error("renewed certificate is unusable, keeping the old one: %s", error)
+                _LOGGER.error("event=renewed_certificate_unusable error=%s", error)
         return self._material
 
     def server_credentials(self) -> grpc.ServerCredentials:

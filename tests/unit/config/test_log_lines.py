@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import logging
+from pathlib import Path
 
 import pytest
 from grpc._cython import cygrpc
 
 from quorate import log_limit
+from quorate.log_fields import event_fields, fields_of
 from quorate.log_limit import LineLimit
 from quorate.logs import (
     LimitedHandler,
@@ -17,10 +20,20 @@ from quorate.logs import (
     _TextLines,
     leave_out_gone_callers,
     log_event,
+    render,
 )
 from quorate.visible_text import visible, visible_json
-from quorum.core.contract.events import SelfRegistrationAnswered
+from quorum.core.contract.events import (
+    MessageIgnored,
+    RequestRefused,
+    SelfRegistrationAnswered,
+    VoteDecided,
+    VoterSetChanged,
+)
+from quorum.core.contract.reasons import IgnoreReason
 from quorum.errors import ErrorCode
+from quorum.transport.rate_limited_log import RateLimitedLog
+from quorum.types import OffsetAndEpoch, ReplicaKey
 
 FORGED = (
     "evil\n2026-01-01T00:00:00.000Z CRITICAL quorate.server event=forged\r\x1b[2K\x1b]0;t\x07"
@@ -138,3 +151,138 @@ def test_an_entry_that_an_operator_has_to_change_is_warned_of(
     levels = [each.levelname for each in caplog.records]
     assert levels == ["WARNING", "INFO", "INFO"]
     assert 'message="not certain who asks"' in caplog.text
+
+
+def test_a_repeated_refusal_is_one_line_a_minute_for_each_kind_and_peer() -> None:
+    clock = FakeClock()
+    limit = LineLimit(clock)
+    stream = io.StringIO()
+    handler = LimitedHandler(stream, limit)
+    handler.setFormatter(_TextLines())
+    logger = logging.getLogger("quorum.core")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        for _ in range(30):
+            for sender in (2, 3):
+                log_event(RequestRefused(sender, "Fetch", ErrorCode.FENCED_LEADER_EPOCH))
+            log_event(RequestRefused(2, "Vote", ErrorCode.FENCED_LEADER_EPOCH))
+            log_event(MessageIgnored(2, "Fetch", IgnoreReason.NEVER_ASKED, f"{clock.now}"))
+            clock.now += 1
+        lines = stream.getvalue().splitlines()
+        assert len(lines) == 4, lines
+        assert limit.suppressed == 0, "the log itself says how many there were"
+        clock.now = log_limit.WINDOW_S
+        log_event(RequestRefused(2, "Fetch", ErrorCode.FENCED_LEADER_EPOCH))
+        (line,) = stream.getvalue().splitlines()[4:]
+        assert line.endswith("sender=2 request=Fetch error=FENCED_LEADER_EPOCH again=29")
+        # The others have ended, and their number is not lost.
+        clock.now = 3 * log_limit.WINDOW_S
+        logger.info("event=other")
+        ended = stream.getvalue().splitlines()[5:-1]
+        assert sorted(each.partition(" about=")[2] for each in ended) == [
+            '"event=message_ignored sender=2 message=Fetch reason=never-asked" again=29',
+            '"event=request_refused sender=2 request=Vote error=FENCED_LEADER_EPOCH" again=29',
+            '"event=request_refused sender=3 request=Fetch error=FENCED_LEADER_EPOCH" again=29',
+        ]
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
+def test_what_is_granted_is_not_taken_for_a_repeated_refusal(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "quorum.core")
+    candidate = ReplicaKey(2, bytes(16))
+    log_event(VoteDecided(candidate, 3, pre_vote=True, granted=True))
+    log_event(VoteDecided(candidate, 3, pre_vote=True, granted=False))
+    log_event(SelfRegistrationAnswered(ErrorCode.NONE, ""))
+    found = [getattr(each, log_limit.REPEATED, None) is not None for each in caplog.records]
+    assert found == [False, True, False]
+
+
+def test_repeated_refusals_are_remembered_in_bounded_memory() -> None:
+    limit = LineLimit(clock := FakeClock())
+    logger, stream = logger_of(_TextLines(), limit)
+    for number in range(10_000):
+        clock.now += 0.5
+        logger.info("a%d", number, extra={log_limit.REPEATED: str(number)})
+    assert len(limit._repetitions) <= log_limit.REPEATED_MAX
+    assert stream.getvalue()
+
+
+def json_line(level: int, text: str, *arguments: object, **extra: object) -> dict[str, object]:
+    logger, stream = logger_of(_JsonLines(), LineLimit(FakeClock()))
+    logger.log(level, text, *arguments, extra=extra or None)
+    found: dict[str, object] = json.loads(stream.getvalue())
+    assert found.pop("ts")
+    return found
+
+
+def test_a_json_line_has_a_field_for_each_key_with_its_type() -> None:
+    line = json_line(
+        logging.INFO,
+        "event=log_opened start=%s high_watermark=%d seconds=%.1f files=%s cause=%s mode=strict",
+        OffsetAndEpoch(4, 1), 7, 0.25, ["a", "b"], "two words=3",
+    )  # fmt: skip
+    assert line == {
+        "level": "info", "logger": "quorum.test", "event": "log_opened", "start": "4/1",
+        "high_watermark": 7, "seconds": 0.25, "files": ["a", "b"], "cause": "two words=3",
+        "mode": "strict",
+    }  # fmt: skip
+
+
+def test_a_field_of_a_json_line_does_not_replace_one_of_every_line() -> None:
+    line = json_line(logging.WARNING, "event=configuration_reloaded level=%s trace=%d", "debug", 1)
+    assert line["level"] == "warning"
+    assert (line["event_level"], line["event_trace"]) == ("debug", 1)
+
+
+@pytest.mark.parametrize("text", ["peer %s answers", "event=a: %s", "event=a b=%s c", "event= %s"])
+def test_a_line_of_another_form_is_a_message(text: str) -> None:
+    line = json_line(logging.INFO, text, "x")
+    assert line == {"level": "info", "logger": "quorum.test", "message": text.replace("%s", "x")}
+
+
+def test_an_event_of_the_core_is_the_same_fields_in_json_and_in_text() -> None:
+    event = VoteDecided(ReplicaKey(2, bytes(16)), 3, pre_vote=True, granted=False, detail="a b")
+    fields = event_fields(event)
+    assert (fields["event"], fields["epoch"], fields["granted"]) == ("vote_decided", 3, False)
+    assert render(event).split(" ", 1)[0] == "event=vote_decided"
+    assert 'detail="a b"' in render(event)
+    assert json_line(logging.INFO, "%s", render(event), event_fields=fields) == {
+        "level": "info", "logger": "quorum.test", **fields,
+    }  # fmt: skip
+    assert render(VoterSetChanged(1, (1, 2))) == "event=voter_set_changed offset=1 voters=(1,2)"
+
+
+def test_every_module_logs_fields() -> None:
+    """A line of a server that is written as one text cannot be searched by its parts."""
+    root = Path(__file__).resolve().parents[3]
+    texts = []
+    for folder in ("quorum", "quorate/server", "quorate/services", "quorate/replica", "metrics"):
+        for path in (root / folder).rglob("*.py"):
+            for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                    continue
+                receiver = call.func.value
+                is_logger = isinstance(receiver, ast.Name) and receiver.id.lower() in (
+                    "_log", "_logger", "logger",
+                )  # fmt: skip
+                if is_logger and call.args and isinstance(call.args[0], ast.Constant):
+                    texts.append((path.name, str(call.args[0].value)))
+    assert len(texts) > 20
+    assert [text for text in texts if not text[1].startswith("event=")] == []
+
+
+def test_a_problem_of_a_connection_has_fields(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    problems = RateLimitedLog(logging.getLogger("quorum.transport"))
+    problems.warn("peer 3", "refused", 1.0)
+    problems.warn("peer 3", "refused", 2.0)
+    problems.settle("peer 3", "answers again")
+    assert [fields_of(each) for each in caplog.records] == [
+        {"event": "connection_problem", "about": "peer 3", "problem": "refused", "again": 0},
+        {"event": "connection_well", "about": "peer 3", "failures": 1},
+    ]
