@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from quorate.controller.requests import Answer
-from quorum.errors import CommandError, ErrorCode
-from quorum.types import NodeId, Uuid
-from simulation.laboratory.commands import (
+from quorate.broker_agent.commands import (
     BrokerCommand,
     LeaderAndIsr,
     StopReplica,
-    TopicPartition,
+    UpdateMetadata,
 )
+from quorate.broker_agent.generation import Generation, stray_replicas
+from quorate.controller.requests import Answer
+from quorum.errors import CommandError, ErrorCode
+from quorum.types import NodeId, Uuid
 from simulation.laboratory.controller import CLUSTER_ID, METADATA_VERSION, ModelController
 from simulation.laboratory.replica import Replica
 from statemachine.commands import (
@@ -29,8 +30,7 @@ from statemachine.commands import (
     RegisterBroker,
     TopicAlteration,
 )
-
-NO_EPOCH = -1
+from statemachine.sections.partition_index import PartitionKey
 
 
 class ModelBroker:
@@ -40,14 +40,20 @@ class ModelBroker:
         self, broker_id: NodeId, controller: ModelController, *, keeps_producers: bool
     ) -> None:
         self.id = broker_id
-        self.epoch = NO_EPOCH
-        """The broker epoch of its registration."""
+        self.generation = Generation()
         self.is_running = False
         self.inbox: list[BrokerCommand] = []
-        self.replicas: dict[TopicPartition, Replica] = {}
+        self.replicas: dict[PartitionKey, Replica] = {}
+        self.metadata: dict[Uuid, dict[int, tuple[NodeId, int]]] = {}
+        """Leader and leader epoch of every partition, as it tells its clients."""
         self._controller = controller
         self._keeps_producers = keeps_producers
         self._process_runs = 0
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch of its registration."""
+        return self.generation.broker_epoch
 
     @property
     def incarnation_id(self) -> Uuid:
@@ -61,6 +67,8 @@ class ModelBroker:
             CommandError: The controller refuses; another process of this id may still be alive.
         """
         self.is_running = True
+        self.generation = Generation()
+        self.metadata.clear()
         self._process_runs += 1
         answer = self._controller.submit(
             RegisterBroker(
@@ -78,7 +86,7 @@ class ModelBroker:
         if answer.code is not ErrorCode.NONE:
             self.is_running = False
             raise CommandError(answer.code, answer.message)
-        self.epoch = int(str(answer.result["broker_epoch"]))
+        self.generation.hold(int(str(answer.result["broker_epoch"])))
 
     def stop(self) -> None:
         """End the process, without a word to the controller."""
@@ -102,17 +110,37 @@ class ModelBroker:
 
     def deliver(self, command: BrokerCommand) -> ErrorCode:
         """Execute a command, or refuse one that was decided for another registration."""
-        if command.broker_epoch != self.epoch:
-            return ErrorCode.STALE_BROKER_EPOCH
+        code = self.generation.check(command)
+        if code is not ErrorCode.NONE:
+            return code
         if isinstance(command, StopReplica):
-            for topic_id, numbers in command.topics.items():
-                for number in numbers:
-                    self.replicas.pop((topic_id, number), None)
+            self._stop(command)
         elif isinstance(command, LeaderAndIsr):
-            for topic_id, states in command.topics.items():
-                for number, state in states.items():
-                    self.replica(topic_id, number).take_role(state)
+            strays = stray_replicas(command, ((key, "") for key in self.replicas))
+            if strays is not None:
+                self._stop(strays)
+            for topic_id, topic in command.topics.items():
+                for number, hosted in topic.partitions.items():
+                    self.replica(topic_id, number).take_role(hosted.state)
+        else:
+            self._note(command)
         return ErrorCode.NONE
+
+    def _stop(self, command: StopReplica) -> None:
+        for key in command.partition_keys():
+            if command.delete_partitions:
+                self.replicas.pop(key, None)
+            elif key in self.replicas:
+                self.replicas[key].lose_role()
+
+    def _note(self, command: UpdateMetadata) -> None:
+        if command.is_full:
+            self.metadata.clear()
+        for topic_id, topic in command.topics.items():
+            leaders = {n: (each.leader, each.leader_epoch) for n, each in topic.partitions.items()}
+            self.metadata.setdefault(topic_id, {}).update(leaders)
+        for topic_id in command.deleted_topics:
+            self.metadata.pop(topic_id, None)
 
     def replica(self, topic_id: Uuid, number: int) -> Replica:
         """Return its replica of a partition; make one if it has none."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
+from quorate.broker_agent.image_feed import ImageChange, ImageFeed
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
 from quorate.controller.requests import Answer, RequestContext
-from quorum.batch import with_position
+from quorum.batch import scan_batches, with_position
 from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import InvariantViolation
 from quorum.types import NodeId, SnapshotId, VersionRange
+from statemachine.batches import decode_batch
 from statemachine.commands import Command
 from statemachine.image import MetadataImage
 from statemachine.machine import StateMachine
@@ -38,6 +40,8 @@ class ModelController:
         self.log_end_offset = self.high_watermark = self.flushed_end_offset = 0
         self.newest_stamp_ms = 0
         self._pending: list[bytes] = []
+        self._feed = ImageFeed()
+        self._changes: list[ImageChange] = []
         self._controller = Controller(
             ControllerConfig(cluster_id=CLUSTER_ID, idle_interval_ms=0),
             StateMachine(),
@@ -65,6 +69,11 @@ class ModelController:
             raise InvariantViolation(f"no answer to {command}")
         return answers[0]
 
+    def take_changes(self) -> list[ImageChange]:
+        """Return the changes committed since the last call, as a reader of the log sees them."""
+        changes, self._changes = self._changes, []
+        return changes
+
     def advance(self, ms: int) -> None:
         """Let time pass: sessions of silent brokers expire."""
         self.now += ms
@@ -81,6 +90,11 @@ class ModelController:
             self._pending.clear()
             self.flushed_end_offset = self.high_watermark = self.log_end_offset
             self._controller.on_committed(data, self.log_end_offset)
+            for header in scan_batches(data):
+                batch = decode_batch(data, header)
+                change = self._feed.take_batch(header, batch.records, batch.headers)
+                if change is not None:
+                    self._changes.append(change)
 
     # ------------------------------------------------------------------ the log and its clocks
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from quorate.broker_agent.commands import BrokerCommand
+from quorate.broker_agent.derivation import CommandDerivation
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import NO_NODE, NodeId, Uuid
 from simulation.laboratory.broker import ModelBroker
-from simulation.laboratory.commands import BrokerCommand, commands_for
 from simulation.laboratory.controller import ModelController
 from simulation.laboratory.replica import Replica
 from statemachine.commands import (
@@ -21,7 +22,6 @@ from statemachine.commands import (
     ElectLeaders,
     ReplicaAssignment,
 )
-from statemachine.image import EMPTY_IMAGE
 from statemachine.sections.partitions import PartitionState
 
 PARTITION = 0
@@ -43,7 +43,7 @@ class Laboratory:
         """Brokers that do not reach the controller now, nor it them."""
         self.cuts: set[frozenset[NodeId]] = set()
         """Pairs of brokers that do not reach each other."""
-        self._seen = EMPTY_IMAGE
+        self._derivations = {each: CommandDerivation(each) for each in self.brokers}
         for broker in self.brokers.values():
             broker.start()
         self.beat()
@@ -67,20 +67,26 @@ class Laboratory:
 
         Return the commands that were refused.
         """
-        image = self.controller.image
         refused = []
-        for broker in self.brokers.values():
-            broker.inbox += commands_for(broker.id, self._seen, image)
-        self._seen = image
+        for change in self.controller.take_changes():
+            for broker in self.brokers.values():
+                broker.inbox += self._derivations[broker.id].follow(change)
         for broker in self.brokers.values():
             if broker.is_running and broker.id not in self.held:
                 refused += self.deliver(broker.id)
         return refused
 
-    def deliver(self, broker_id: NodeId) -> list[tuple[NodeId, BrokerCommand, ErrorCode]]:
-        """Deliver every waiting command to a broker; return those that it refused."""
+    def deliver(
+        self, broker_id: NodeId, *, count: int | None = None, are_old_last: bool = False
+    ) -> list[tuple[NodeId, BrokerCommand, ErrorCode]]:
+        """Deliver waiting commands to a broker, all or the first ``count``; return those refused.
+
+        With ``are_old_last`` those for older registrations arrive after all others.
+        """
         broker = self.brokers[broker_id]
-        waiting, broker.inbox = broker.inbox, []
+        if are_old_last:
+            broker.inbox.sort(key=lambda command: -command.tag.broker_epoch)
+        waiting, broker.inbox = broker.inbox[:count], broker.inbox[len(broker.inbox[:count]) :]
         outcomes = [(broker_id, each, broker.deliver(each)) for each in waiting]
         return [each for each in outcomes if each[2] is not ErrorCode.NONE]
 

@@ -121,6 +121,11 @@ class Replica:
         return self.leader_id == self.node_id
 
     @property
+    def has_role(self) -> bool:
+        """Whether it leads or follows, as far as it knows; without a role it does not fetch."""
+        return self.leader_epoch >= 0
+
+    @property
     def log_start(self) -> OffsetAndEpoch:
         """First offset kept and the epoch of the record before it."""
         return self.log.start

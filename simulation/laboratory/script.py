@@ -10,12 +10,12 @@ import inspect
 from dataclasses import replace
 from pathlib import Path
 
+from quorate.broker_agent.commands import BrokerCommand
 from quorate.client.errors import ClientError, LogTruncationError
 from quorate.client.log_consumer import ResetPolicy
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import NodeId, OffsetAndEpoch
 from simulation.laboratory.broker import ModelBroker
-from simulation.laboratory.commands import BrokerCommand, StopReplica
 from simulation.laboratory.consumer import PartitionConsumer
 from simulation.laboratory.laboratory import SESSION_MS, Laboratory
 from simulation.laboratory.producer import PartitionProducer
@@ -138,10 +138,39 @@ class Story:
         self.laboratory.held.update(args.nodes())
 
     def do_deliver(self, args: Arguments) -> None:
-        """Deliver BROKER...: what was held reaches it now, in order; print what it refuses."""
-        for broker_id in args.nodes():
+        """Deliver BROKER [first=N] [old=last]: held commands reach it; print what it refuses.
+
+        With first=N only so many, and the others stay held. With old=last those for former
+        registrations arrive after all others.
+        """
+        broker_id, count = args.node(), args.number("first", 0)
+        are_old_last = args.text("old") == "last"
+        args.finish()
+        if not count:
             self.laboratory.held.discard(broker_id)
-            self._report(self.laboratory.deliver(broker_id))
+        refused = self.laboratory.deliver(broker_id, count=count or None, are_old_last=are_old_last)
+        self._report(refused)
+
+    def do_hosted(self, args: Arguments) -> None:
+        """Hosted BROKER: the logs on its disks."""
+        broker = self.laboratory.brokers[args.node()]
+        args.finish()
+        names = self.laboratory.controller.image.topics.names
+        for (topic_id, _), replica in broker.replicas.items():
+            name = names.get(topic_id, "a deleted topic")
+            self.lines.append(f"{name} log=[{replica.log_start.offset},{replica.log_end.offset})")
+        if not broker.replicas:
+            self.lines.append("nothing")
+
+    def do_metadata(self, args: Arguments) -> None:
+        """Metadata BROKER: the leaders that it names to its clients."""
+        broker = self.laboratory.brokers[args.node()]
+        args.finish()
+        names = self.laboratory.controller.image.topics.names
+        for topic_id, partitions in broker.metadata.items():
+            for leader, epoch in partitions.values():
+                name = names.get(topic_id, "a deleted topic")
+                self.lines.append(f"{name} leader={leader} epoch={epoch}")
 
     def do_cut(self, args: Arguments) -> None:
         """Cut BROKER BROKER: these two do not reach each other."""
@@ -307,7 +336,7 @@ class Story:
 
     def _report(self, refused: list[tuple[NodeId, BrokerCommand, ErrorCode]]) -> None:
         for broker_id, command, code in refused:
-            kind = "StopReplica" if isinstance(command, StopReplica) else "LeaderAndIsr"
+            kind = type(command).__name__
             self.lines.append(f"broker {broker_id} refuses {kind}: {code.name}")
 
     def _brokers(self, args: Arguments) -> list[ModelBroker]:
@@ -333,7 +362,8 @@ class Story:
             self.laboratory.brokers[broker_id],
             self.laboratory.replica(name, broker_id),
         )
-        role = "down" if not broker.is_running else "leader" if replica.is_leader else "follower"
+        role = "leader" if replica.is_leader else "follower" if replica.has_role else "stopped"
+        role = role if broker.is_running else "down"
         epochs = ",".join(f"{each.epoch}@{each.start_offset}" for each in replica.log.epochs)
         return (
             f"{broker_id} {role} epoch={replica.leader_epoch} "

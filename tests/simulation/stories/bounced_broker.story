@@ -47,6 +47,7 @@ leader=2 epoch=1 isr=(2,3)
 start 1
 ----
 broker 1 refuses LeaderAndIsr: STALE_BROKER_EPOCH
+broker 1 refuses UpdateMetadata: STALE_BROKER_EPOCH
 
 replicate orders
 ----

@@ -1,5 +1,6 @@
 # KIP-380: a command that was decided for a broker's former registration is delayed, and arrives after
-# the broker has restarted. It must not be executed (380.3): here it would remove a log.
+# the broker has restarted. It must not be executed (380.3): here it would remove a log before the new
+# registration has said which logs the broker keeps.
 
 cluster brokers=(1,2)
 ----
@@ -52,7 +53,9 @@ ok
 deliver 1
 ----
 broker 1 refuses StopReplica: STALE_BROKER_EPOCH
+broker 1 refuses UpdateMetadata: STALE_BROKER_EPOCH
 broker 1 refuses LeaderAndIsr: STALE_BROKER_EPOCH
+broker 1 refuses UpdateMetadata: STALE_BROKER_EPOCH
 
 show orders
 ----
