@@ -137,6 +137,7 @@ NEEDS: Final[Mapping[type[commands.Command], Callable[[View, Any], Needs]]] = {
     commands.CreateAcls: _always(_ALTER_CLUSTER),
     commands.DeleteAcls: _always(_ALTER_CLUSTER),
     commands.CommitPosition: _commit_position,
+    commands.AlterUserScramCredentials: _always(_ALTER_CLUSTER),
 }
 """What each command needs. A command that is missing here is refused. A command with a position
 needs what both of its parts need."""

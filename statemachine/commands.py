@@ -15,6 +15,15 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from quorum.types import ZERO_UUID, NodeId, Uuid
+from statemachine.commands_security import AclEntry as AclEntry
+from statemachine.commands_security import AclFilter as AclFilter
+from statemachine.commands_security import (
+    AlterUserScramCredentials,
+    CreateAcls,
+    DeleteAcls,
+)
+from statemachine.commands_security import ScramDeletion as ScramDeletion
+from statemachine.commands_security import ScramUpsertion as ScramUpsertion
 from statemachine.import_state import NO_CHECKPOINT, SourcePosition
 from statemachine.sections.configs import ResourceType as ResourceType
 
@@ -289,51 +298,6 @@ class ImportBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class AclEntry:
-    """One ACL: who may or may not do what, from where. Numbers are Kafka's (``acl_index``)."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
-
-
-@dataclass(frozen=True, slots=True)
-class AclFilter:
-    """Selects ACLs; 1 (ANY) and None leave a field open.
-
-    With the pattern type MATCH, ``resource_name`` selects all ACLs that concern that resource.
-    """
-
-    resource_type: int = 1
-    resource_name: str | None = None
-    pattern_type: int = 1
-    principal: str | None = None
-    host: str | None = None
-    operation: int = 1
-    permission_type: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class CreateAcls:
-    """Add ACLs, all or none. One that exists already changes nothing."""
-
-    entries: tuple[AclEntry, ...]
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteAcls:
-    """Remove every ACL that one of the filters selects."""
-
-    filters: tuple[AclFilter, ...]
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ReadEpoch:
     """An epoch that a consumer has read, with the log digest below its start, if known."""
 
@@ -387,5 +351,6 @@ SingleCommand: TypeAlias = (
     | CreateAcls
     | DeleteAcls
     | CommitPosition
+    | AlterUserScramCredentials
 )
 Command: TypeAlias = SingleCommand | WithPosition

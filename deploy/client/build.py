@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGE = "quorate_client"
-PURE = ("digest", "log_position", "supervisor")
+PURE = ("digest", "log_position", "scram", "supervisor")
 """Modules of ``quorum`` that need the standard library only."""
 MODULES = {
     "quorate/client": PACKAGE,

@@ -29,6 +29,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "broker": ("quorate.cli.broker:broker", "Register, list and unregister brokers."),
     "config": ("quorate.cli.config:config", "Configuration: of the cluster, and of this node."),
     "acl": ("quorate.cli.acl:acl", "Say who may do what with which resources."),
+    "user": ("quorate.cli.user:user", "Passwords of users, kept as SCRAM credentials."),
     "feature": ("quorate.cli.feature:feature", "Show, raise and lower feature levels."),
     "log": ("quorate.cli.log:log", "Read log segments and checkpoints, ours or Kafka's."),
     "import": ("quorate.cli.import_:import_command", "Load a Kafka cluster's metadata."),

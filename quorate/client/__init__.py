@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quorate.client.batches import LogRecord
     from quorate.client.blocking import BlockingClient
     from quorate.client.client import Client
+    from quorate.client.credentials import scram_upsertion
     from quorate.client.errors import (
         ClientError,
         LogTruncationError,
@@ -61,6 +62,7 @@ __all__ = [
     "WatchEvent",
     "WatchLaggedError",
     "at_least",
+    "scram_upsertion",
 ]
 
 _PLACES: Final = {
@@ -88,6 +90,7 @@ _PLACES: Final = {
     "WatchEvent": "watch",
     "WatchLaggedError": "errors",
     "at_least": "queries",
+    "scram_upsertion": "credentials",
 }
 """The module of each name."""
 _ELSEWHERE: Final = {"LogPosition": "quorum.log_position"}

@@ -177,6 +177,23 @@ class Queries:
         )
         return response
 
+    async def describe_user_scram_credentials(
+        self,
+        users: Iterable[str] = (),
+        *,
+        after_name: str = "",
+        limit: int = 0,
+        read: ReadOptions = LOCAL,
+    ) -> admin_pb2.DescribeUserScramCredentialsResponse:
+        """Users and the mechanisms of their credentials; without names, one page of all users."""
+        request = admin_pb2.DescribeUserScramCredentialsRequest(
+            read=read, users=users, after_name=after_name, limit=limit
+        )
+        response: admin_pb2.DescribeUserScramCredentialsResponse = await self._ask(
+            "admin", "DescribeUserScramCredentials", request, read
+        )
+        return response
+
     async def describe_image(self, *, read: ReadOptions = LOCAL) -> admin_pb2.DescribeImageResponse:
         """The digest of a node's image, to compare replicas with."""
         request = admin_pb2.DescribeImageRequest(read=read)

@@ -240,6 +240,20 @@ class Writes:
         acls = wire.DeleteAcls(filters=filters, dry_run=dry_run)
         return await self.write(Command(delete_acls=acls), timeout=timeout)
 
+    async def alter_user_scram_credentials(
+        self,
+        upsertions: Iterable[wire.ScramUpsertion] = (),
+        deletions: Iterable[wire.ScramDeletion] = (),
+        *,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Set and remove credentials of users, all or none; ``scram_upsertion`` makes one."""
+        change = wire.AlterUserScramCredentials(
+            upsertions=upsertions, deletions=deletions, dry_run=dry_run
+        )
+        return await self.write(Command(alter_user_scram_credentials=change), timeout=timeout)
+
     async def allocate_producer_ids(
         self,
         broker_id: int,

@@ -8,11 +8,11 @@ rights that ACLs in the log name.
 from __future__ import annotations
 
 import ipaddress
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from quorate.config.addresses import parse_address
+from quorate.config.secret_files import read_secret
 from quorate.config.sections import ListenerConfig, MetricsConfig, TlsConfig
 from quorum.errors import ConfigError
 from quorum.setting import setting
@@ -104,15 +104,9 @@ def load_token(path: Path) -> str:
     """
     if path == Path():
         return ""
-    try:
-        text = path.read_text("ascii").strip()
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([f"metrics.token_file {path}: {error}"]) from error
-    if mode & (stat.S_IROTH | stat.S_IWOTH):
-        raise ConfigError([f"metrics.token_file {path}: everybody may read it; chmod 600 it"])
-    if not text.isprintable() or len(text.split()) != 1:
-        raise ConfigError([f"metrics.token_file {path}: it must hold one word"])
+    text = read_secret(path, "metrics.token_file").strip()
+    if len(text.split()) != 1 or not text.isascii():
+        raise ConfigError([f"metrics.token_file {path}: it must hold one word in ASCII"])
     return text
 
 

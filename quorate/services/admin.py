@@ -19,6 +19,7 @@ from quorate.services.operations import QuorumOperations, endpoints_to_pb
 from quorate.services.ports import QuorumStatus, ServedNode
 from quorate.services.reads import Reads
 from quorate.services.results import fill
+from quorate.services.users import described_users
 from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.errors import ErrorCode
@@ -57,6 +58,10 @@ class AdminService:
             "DescribeQuorum": (self._describe_quorum, wire.DescribeQuorumRequest),
             "DescribeFeatures": (self._describe_features, wire.DescribeFeaturesRequest),
             "DescribeAcls": (self._describe_acls, wire.DescribeAclsRequest),
+            "DescribeUserScramCredentials": (
+                self._describe_users,
+                wire.DescribeUserScramCredentialsRequest,
+            ),
             "DescribeImage": (self._describe_image, wire.DescribeImageRequest),
             "DeleteRecords": (self._delete_records, wire.DeleteRecordsRequest),
         }
@@ -156,6 +161,16 @@ class AdminService:
         for record in found:
             fill(response.entries.add(), entry_fields(record))
         return response
+
+    async def _describe_users(
+        self, request: admin_pb2.DescribeUserScramCredentialsRequest, context: Context
+    ) -> admin_pb2.DescribeUserScramCredentialsResponse:
+        image = await self._reads.image(request.read, context)
+        return admin_pb2.DescribeUserScramCredentialsResponse(
+            position=self._reads.position(image),
+            users=(found := described_users(image, request)).users,
+            has_more=found.has_more,
+        )
 
     async def _describe_image(
         self, request: admin_pb2.DescribeImageRequest, context: Context

@@ -82,6 +82,9 @@ COMMAND_CODES: Codes = frozenset(
         Code.INVALID_UPDATE_VERSION,
         Code.FEATURE_UPDATE_FAILED,
         Code.UNSUPPORTED_VERSION,
+        Code.UNSUPPORTED_SASL_MECHANISM,
+        Code.UNACCEPTABLE_CREDENTIAL,
+        Code.RESOURCE_NOT_FOUND,
         Code.INCONSISTENT_CLUSTER_ID,
         Code.INVALID_REGISTRATION,
         Code.DUPLICATE_BROKER_REGISTRATION,
@@ -150,6 +153,7 @@ ANSWERS: Mapping[str, Refusals] = {
     "DescribeQuorum": Refusals(_CALL),
     "DescribeFeatures": Refusals(_READ),
     "DescribeAcls": Refusals(_READ),
+    "DescribeUserScramCredentials": Refusals(_READ, parts=frozenset({Code.RESOURCE_NOT_FOUND})),
     "DescribeImage": Refusals(_READ),
     "DeleteRecords": Refusals(
         _CALL | _TOPIC_DENIED | {Code.POLICY_VIOLATION, Code.UNKNOWN_TOPIC_OR_PARTITION}

@@ -84,6 +84,8 @@ COMMANDS.describe(
     rename={"is_in_log": "is_in_checkpoint"}, convert={"is_in_log": _IS_IN_LOG},
 )  # fmt: skip
 COMMANDS.describe(commands.AclEntry, wire.AclEntry)
+COMMANDS.describe(commands.ScramUpsertion, wire.ScramUpsertion)
+COMMANDS.describe(commands.ScramDeletion, wire.ScramDeletion)
 COMMANDS.describe(
     commands.AclFilter, wire.AclFilter,
     convert=dict.fromkeys(

@@ -75,6 +75,7 @@ _ADMIN: Final[Mapping[str, Rule]] = {
     "DescribeQuorum": Rule(_USERS, DESCRIBE_CLUSTER),
     "DescribeImage": Rule(_USERS, DESCRIBE_CLUSTER),
     "DescribeAcls": Rule(_USERS, DESCRIBE_CLUSTER),
+    "DescribeUserScramCredentials": Rule(_USERS, DESCRIBE_CLUSTER),
     "DeleteRecords": _REQUEST,
     "TransferLeadership": _OPERATORS,
     "AddVoter": _OPERATORS,

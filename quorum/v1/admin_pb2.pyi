@@ -374,3 +374,43 @@ class DescribeAclsResponse(_message.Message):
     entries: _containers.RepeatedCompositeFieldContainer[_commands_pb2.AclEntry]
     is_enforced: bool
     def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., entries: _Optional[_Iterable[_Union[_commands_pb2.AclEntry, _Mapping]]] = ..., is_enforced: bool = ...) -> None: ...
+
+class DescribeUserScramCredentialsRequest(_message.Message):
+    __slots__ = ("read", "users", "after_name", "limit")
+    READ_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    read: _metadata_pb2.ReadOptions
+    users: _containers.RepeatedScalarFieldContainer[str]
+    after_name: str
+    limit: int
+    def __init__(self, read: _Optional[_Union[_metadata_pb2.ReadOptions, _Mapping]] = ..., users: _Optional[_Iterable[str]] = ..., after_name: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ScramCredentialInfo(_message.Message):
+    __slots__ = ("mechanism", "iterations")
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    mechanism: _commands_pb2.ScramMechanism
+    iterations: int
+    def __init__(self, mechanism: _Optional[_Union[_commands_pb2.ScramMechanism, str]] = ..., iterations: _Optional[int] = ...) -> None: ...
+
+class ScramUser(_message.Message):
+    __slots__ = ("name", "credentials", "error_code")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIALS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    credentials: _containers.RepeatedCompositeFieldContainer[ScramCredentialInfo]
+    error_code: _common_pb2.ErrorCode
+    def __init__(self, name: _Optional[str] = ..., credentials: _Optional[_Iterable[_Union[ScramCredentialInfo, _Mapping]]] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ...) -> None: ...
+
+class DescribeUserScramCredentialsResponse(_message.Message):
+    __slots__ = ("position", "users", "has_more")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    HAS_MORE_FIELD_NUMBER: _ClassVar[int]
+    position: _metadata_pb2.ReadPosition
+    users: _containers.RepeatedCompositeFieldContainer[ScramUser]
+    has_more: bool
+    def __init__(self, position: _Optional[_Union[_metadata_pb2.ReadPosition, _Mapping]] = ..., users: _Optional[_Iterable[_Union[ScramUser, _Mapping]]] = ..., has_more: bool = ...) -> None: ...

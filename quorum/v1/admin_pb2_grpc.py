@@ -59,6 +59,11 @@ class AdminServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsResponse.FromString,
                 _registered_method=True)
+        self.DescribeUserScramCredentials = channel.unary_unary(
+                '/quorum.v1.AdminService/DescribeUserScramCredentials',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.DescribeUserScramCredentialsRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeUserScramCredentialsResponse.FromString,
+                _registered_method=True)
         self.DeleteRecords = channel.unary_unary(
                 '/quorum.v1.AdminService/DeleteRecords',
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.SerializeToString,
@@ -117,6 +122,13 @@ class AdminServiceServicer(object):
 
     def DescribeAcls(self, request, context):
         """Returns ACLs, whether or not this node enforces them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeUserScramCredentials(self, request, context):
+        """Returns the users that have credentials, and never the credentials.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -182,6 +194,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DescribeAcls,
                     request_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_admin__pb2.DescribeAclsResponse.SerializeToString,
+            ),
+            'DescribeUserScramCredentials': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeUserScramCredentials,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.DescribeUserScramCredentialsRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.DescribeUserScramCredentialsResponse.SerializeToString,
             ),
             'DeleteRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecords,
@@ -344,6 +361,33 @@ class AdminService(object):
             '/quorum.v1.AdminService/DescribeAcls',
             quorum_dot_v1_dot_admin__pb2.DescribeAclsRequest.SerializeToString,
             quorum_dot_v1_dot_admin__pb2.DescribeAclsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeUserScramCredentials(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/DescribeUserScramCredentials',
+            quorum_dot_v1_dot_admin__pb2.DescribeUserScramCredentialsRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.DescribeUserScramCredentialsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -82,6 +82,12 @@ class AclPermissionType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ACL_PERMISSION_TYPE_ANY: _ClassVar[AclPermissionType]
     ACL_PERMISSION_TYPE_DENY: _ClassVar[AclPermissionType]
     ACL_PERMISSION_TYPE_ALLOW: _ClassVar[AclPermissionType]
+
+class ScramMechanism(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCRAM_MECHANISM_UNSPECIFIED: _ClassVar[ScramMechanism]
+    SCRAM_MECHANISM_SHA_256: _ClassVar[ScramMechanism]
+    SCRAM_MECHANISM_SHA_512: _ClassVar[ScramMechanism]
 CONFIG_RESOURCE_TYPE_UNSPECIFIED: ConfigResourceType
 CONFIG_RESOURCE_TYPE_TOPIC: ConfigResourceType
 CONFIG_RESOURCE_TYPE_BROKER: ConfigResourceType
@@ -133,9 +139,12 @@ ACL_PERMISSION_TYPE_UNSPECIFIED: AclPermissionType
 ACL_PERMISSION_TYPE_ANY: AclPermissionType
 ACL_PERMISSION_TYPE_DENY: AclPermissionType
 ACL_PERMISSION_TYPE_ALLOW: AclPermissionType
+SCRAM_MECHANISM_UNSPECIFIED: ScramMechanism
+SCRAM_MECHANISM_SHA_256: ScramMechanism
+SCRAM_MECHANISM_SHA_512: ScramMechanism
 
 class Command(_message.Message):
-    __slots__ = ("tag", "sequence", "origin", "is_repeat", "with_position", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch", "create_acls", "delete_acls", "commit_position")
+    __slots__ = ("tag", "sequence", "origin", "is_repeat", "with_position", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch", "create_acls", "delete_acls", "commit_position", "alter_user_scram_credentials")
     TAG_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +166,7 @@ class Command(_message.Message):
     CREATE_ACLS_FIELD_NUMBER: _ClassVar[int]
     DELETE_ACLS_FIELD_NUMBER: _ClassVar[int]
     COMMIT_POSITION_FIELD_NUMBER: _ClassVar[int]
+    ALTER_USER_SCRAM_CREDENTIALS_FIELD_NUMBER: _ClassVar[int]
     tag: int
     sequence: int
     origin: CommandOrigin
@@ -178,7 +188,8 @@ class Command(_message.Message):
     create_acls: CreateAcls
     delete_acls: DeleteAcls
     commit_position: CommitPosition
-    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., with_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAcls, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAcls, _Mapping]] = ..., commit_position: _Optional[_Union[CommitPosition, _Mapping]] = ...) -> None: ...
+    alter_user_scram_credentials: AlterUserScramCredentials
+    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., with_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAcls, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAcls, _Mapping]] = ..., commit_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., alter_user_scram_credentials: _Optional[_Union[AlterUserScramCredentials, _Mapping]] = ...) -> None: ...
 
 class CommandOrigin(_message.Message):
     __slots__ = ("request_id", "reason", "traceparent")
@@ -641,6 +652,40 @@ class DeleteAclsResult(_message.Message):
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     removed: _containers.RepeatedCompositeFieldContainer[AclEntry]
     def __init__(self, removed: _Optional[_Iterable[_Union[AclEntry, _Mapping]]] = ...) -> None: ...
+
+class ScramUpsertion(_message.Message):
+    __slots__ = ("name", "mechanism", "iterations", "salt", "stored_key", "server_key")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    SALT_FIELD_NUMBER: _ClassVar[int]
+    STORED_KEY_FIELD_NUMBER: _ClassVar[int]
+    SERVER_KEY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    mechanism: ScramMechanism
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    def __init__(self, name: _Optional[str] = ..., mechanism: _Optional[_Union[ScramMechanism, str]] = ..., iterations: _Optional[int] = ..., salt: _Optional[bytes] = ..., stored_key: _Optional[bytes] = ..., server_key: _Optional[bytes] = ...) -> None: ...
+
+class ScramDeletion(_message.Message):
+    __slots__ = ("name", "mechanism")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    mechanism: ScramMechanism
+    def __init__(self, name: _Optional[str] = ..., mechanism: _Optional[_Union[ScramMechanism, str]] = ...) -> None: ...
+
+class AlterUserScramCredentials(_message.Message):
+    __slots__ = ("upsertions", "deletions", "dry_run")
+    UPSERTIONS_FIELD_NUMBER: _ClassVar[int]
+    DELETIONS_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    upsertions: _containers.RepeatedCompositeFieldContainer[ScramUpsertion]
+    deletions: _containers.RepeatedCompositeFieldContainer[ScramDeletion]
+    dry_run: bool
+    def __init__(self, upsertions: _Optional[_Iterable[_Union[ScramUpsertion, _Mapping]]] = ..., deletions: _Optional[_Iterable[_Union[ScramDeletion, _Mapping]]] = ..., dry_run: bool = ...) -> None: ...
 
 class ReadEpoch(_message.Message):
     __slots__ = ("epoch", "start_offset", "log_digest")

@@ -149,7 +149,7 @@ class ReadPosition(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., age_ms: _Optional[int] = ..., node_id: _Optional[int] = ...) -> None: ...
 
 class FetchLogRequest(_message.Message):
-    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms", "with_log_digest", "record_form")
+    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms", "with_log_digest", "record_form", "include_secrets")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCHED_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +157,7 @@ class FetchLogRequest(_message.Message):
     MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
     WITH_LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RECORD_FORM_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_SECRETS_FIELD_NUMBER: _ClassVar[int]
     offset: int
     current_leader_epoch: int
     last_fetched_epoch: int
@@ -164,10 +165,11 @@ class FetchLogRequest(_message.Message):
     max_wait_ms: int
     with_log_digest: bool
     record_form: RecordForm
-    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ..., record_form: _Optional[_Union[RecordForm, str]] = ...) -> None: ...
+    include_secrets: bool
+    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ...) -> None: ...
 
 class FetchLogResponse(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_incarnation", "log_digest", "batches")
+    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_incarnation", "log_digest", "batches", "redacted")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +179,7 @@ class FetchLogResponse(_message.Message):
     LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
+    REDACTED_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
     high_watermark: int
@@ -186,7 +189,16 @@ class FetchLogResponse(_message.Message):
     log_incarnation: bytes
     log_digest: bytes
     batches: _containers.RepeatedCompositeFieldContainer[ChangeBatch]
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ..., batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ...) -> None: ...
+    redacted: _containers.RepeatedCompositeFieldContainer[RedactedBatch]
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ..., batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ..., redacted: _Optional[_Iterable[_Union[RedactedBatch, _Mapping]]] = ...) -> None: ...
+
+class RedactedBatch(_message.Message):
+    __slots__ = ("base_offset", "log_digest")
+    BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    base_offset: int
+    log_digest: bytes
+    def __init__(self, base_offset: _Optional[int] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class ListOffsetsRequest(_message.Message):
     __slots__ = ("timestamp", "current_leader_epoch")
@@ -231,20 +243,22 @@ class OffsetForLeaderEpochResponse(_message.Message):
     def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation", "record_form")
+    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation", "record_form", "include_secrets")
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
     FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     FROM_LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     FROM_LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     RECORD_FORM_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_SECRETS_FIELD_NUMBER: _ClassVar[int]
     from_offset: int
     from_epoch: int
     client_id: str
     from_log_digest: bytes
     from_log_incarnation: bytes
     record_form: RecordForm
-    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ..., record_form: _Optional[_Union[RecordForm, str]] = ...) -> None: ...
+    include_secrets: bool
+    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ...) -> None: ...
 
 class WatchResponse(_message.Message):
     __slots__ = ("state", "changes", "progress")

@@ -30,6 +30,7 @@ from statemachine.prepare.producer_ids import (
     prepare_allocate_producer_ids,
     prepare_init_producer_id,
 )
+from statemachine.prepare.scram import prepare_alter_user_scram_credentials
 from statemachine.prepare.topics import (
     prepare_create_topic,
     prepare_delete_records,
@@ -66,6 +67,7 @@ EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.CreateAcls: prepare_create_acls,
     commands.DeleteAcls: prepare_delete_acls,
     commands.CommitPosition: prepare_commit_position,
+    commands.AlterUserScramCredentials: prepare_alter_user_scram_credentials,
     commands.WithPosition: _prepare_with_position,
 }
 """Evaluator of every command."""

@@ -30,6 +30,14 @@ POSITION = wire.CommitPosition(
     log_digest=b"e" * 16,
     metadata="m",
 )
+CREDENTIAL = wire.ScramUpsertion(
+    name="mutant",
+    mechanism=1,
+    iterations=4096,
+    salt=b"s" * 32,
+    stored_key=b"k" * 32,
+    server_key=b"v" * 32,
+)
 METHODS = {
     f"/{service.full_name}/{method.name}": method
     for module in (raft_pb2, metadata_pb2, admin_pb2, health_pb2, reflection_pb2)
@@ -120,6 +128,7 @@ def commands(cluster_state: ClusterState) -> dict[str, wire.Command]:
         ),
         "delete_acls": wire.DeleteAcls(filters=[wire.AclFilter(principal="User:m")]),
         "commit_position": POSITION,
+        "alter_user_scram_credentials": wire.AlterUserScramCredentials(upsertions=[CREDENTIAL]),
     }
     made = {name: wire.Command(tag=1, **{name: kind}) for name, kind in kinds.items()}
     made["unregister_broker"].with_position.CopyFrom(POSITION)
@@ -231,6 +240,9 @@ def _admin_calls(cluster_state: ClusterState, read: Any, place: list[Any]) -> di
         "/quorum.v1.AdminService/DescribeFeatures": [admin_pb2.DescribeFeaturesRequest(read=read)],
         "/quorum.v1.AdminService/DescribeAcls": [
             admin_pb2.DescribeAclsRequest(read=read, filter=wire.AclFilter(pattern_type=2))
+        ],
+        "/quorum.v1.AdminService/DescribeUserScramCredentials": [
+            admin_pb2.DescribeUserScramCredentialsRequest(read=read, users=["mutant"], limit=1)
         ],
         "/quorum.v1.AdminService/DescribeImage": [admin_pb2.DescribeImageRequest(read=read)],
         "/quorum.v1.AdminService/DeleteRecords": [

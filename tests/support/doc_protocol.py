@@ -65,7 +65,7 @@ def blocks(path: Path) -> Iterator[Block]:
             current = None
 
 
-FILES = ("common", "errors", "raft", "commands", "metadata", "admin")
+FILES = ("common", "errors", "raft", "commands", "metadata", "admin", "authentication")
 """The .proto files; ``docs/reference/messages/`` shows each in one region."""
 
 

@@ -13,6 +13,7 @@ from quorum.v1 import commands_pb2 as wire
 VERBS = {
     "add_voter": "quorum add-voter",
     "alter_configs": "config set",
+    "alter_user_scram_credentials": "user add",
     "create_acls": "acl add",
     "create_partitions": "topic add-partitions",
     "create_topic": "topic create",
@@ -24,6 +25,7 @@ VERBS = {
     "describe_features": "feature describe",
     "describe_quorum": "quorum describe status",
     "describe_topics": "topic describe",
+    "describe_user_scram_credentials": "user list",
     "elect_leaders": "topic elect-leaders",
     "heartbeat": "broker register",
     "list_topics": "topic list",
@@ -100,7 +102,7 @@ def test_every_operation_on_configs_and_features_has_a_verb() -> None:
 def test_every_verb_that_writes_metadata_can_be_tried() -> None:
     writing = {"add", "remove", "set", "delete", "append", "subtract", "create", "add-partitions",
                "elect-leaders", "register", "unregister", "upgrade", "downgrade"}  # fmt: skip
-    for noun in ("acl", "broker", "config", "feature", "topic"):
+    for noun in ("acl", "broker", "config", "feature", "topic", "user"):
         group = cli.get_command(click.Context(cli), noun)
         assert isinstance(group, click.Group)
         for name in writing & set(group.list_commands(click.Context(group))):

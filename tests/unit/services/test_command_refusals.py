@@ -129,6 +129,15 @@ CASES: dict[str, Case] = {
     "UNSUPPORTED_VERSION": one(
         "register_broker", **{**BROKER, "features": [{**SUPPORTED, "max_version": 32}]}
     ),
+    "UNSUPPORTED_SASL_MECHANISM": one(
+        "alter_user_scram_credentials", deletions=[{"name": "u", "mechanism": 9}]
+    ),
+    "UNACCEPTABLE_CREDENTIAL": one(
+        "alter_user_scram_credentials", upsertions=[{"name": "u", "mechanism": 1, "iterations": 1}]
+    ),
+    "RESOURCE_NOT_FOUND": one(
+        "alter_user_scram_credentials", deletions=[{"name": "u", "mechanism": 1}]
+    ),
     "INCONSISTENT_CLUSTER_ID": one("register_broker", **{**BROKER, "cluster_id": "other"}),
     "INVALID_REGISTRATION": one("register_broker", **{**BROKER, "log_dirs": []}),
     "DUPLICATE_BROKER_REGISTRATION": one("register_broker", **{**BROKER, "broker_id": 1}),

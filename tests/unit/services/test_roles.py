@@ -57,6 +57,7 @@ AdminService DescribeFeatures       client operator
 AdminService DescribeQuorum         client operator
 AdminService DescribeImage          client operator
 AdminService DescribeAcls           client operator
+AdminService DescribeUserScramCredentials client operator
 AdminService DeleteRecords          client operator
 AdminService TransferLeadership     operator
 AdminService AddVoter               operator
