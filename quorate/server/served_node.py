@@ -227,7 +227,7 @@ class ReplicaNode(LogFacts):
     def _address_of(self, node_id: NodeId) -> str:
         if node_id == self.node_id:
             return self._client_address
-        leader, endpoints = self._replica.driver.leader_endpoints
+        leader, endpoints = self._replica.driver.addresses.leader
         if leader == node_id and endpoints:
             return endpoints[-1]
         voter = next((each for each in self._node.voters if each.key.id == node_id), None)

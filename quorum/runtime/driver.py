@@ -6,7 +6,7 @@ Replicas get records from the tail while the writer is still busy; only records 
 behind needs are read from disk.
 
 Invariants; DESIGN.md has more:
-    1. ``persist`` of an output is submitted before any of its messages leaves.
+    1. ``persist`` of an output is submitted before its messages leave, in the order of tickets.
     2. A promise leaves only when its ticket was reported durable.
     3. The bytes of a Fetch answer are read when the core decides on them, never later, so a
        truncation in between cannot change the answer.
@@ -66,11 +66,12 @@ from quorum.ports import LogStore, SnapshotStore
 from quorum.runtime.chain import ChainDigests
 from quorum.runtime.control_batches import ControlBatches
 from quorum.runtime.delivery import DeferredDelivery, Delivery
+from quorum.runtime.peer_addresses import PeerAddresses
 from quorum.runtime.ports import Host, Listener, WriteDone, WriteGroup
 from quorum.runtime.received import proven
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
-from quorum.types import NO_NODE, NodeId, SnapshotId, VersionRange
+from quorum.types import NodeId, SnapshotId, VersionRange
 
 OperatorRequest: TypeAlias = AddVoter | RemoveVoter | UpdateVoter | TransferLeadership
 OnSettled: TypeAlias = Callable[[RequestSettled], None]
@@ -102,8 +103,7 @@ class Driver:
         self.node = node
         self.tail = TailCache()
         self.controls = ControlBatches(host.clock, self.read_records)
-        self.leader_endpoints: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
-        """The latest known leader and its advertised addresses, those of peers' listener first."""
+        self.addresses = PeerAddresses(host.network)
         self._host = host
         self._log = log
         self._snapshots = snapshots
@@ -120,6 +120,8 @@ class Driver:
         self._durable_ticket = 0
         self._progress: deque[Progress | LocalEvent] = deque()
         self._is_draining = False
+        self._later: list[Output] | None = None
+        """An output that a delivery comes before, and those of later tickets; else None."""
         self._delivery = Delivery(self.read_records, listener)
         self._deferred = DeferredDelivery(host.on_delivery_due) if host.defers_delivery else None
         self._serving = Serving(self.read_records, snapshots, self._progress.append)
@@ -204,8 +206,7 @@ class Driver:
     def ask(self, request: OperatorRequest, on_settled: OnSettled) -> None:
         """Send an operator's request, with a token drawn here, to the core.
 
-        ``on_settled`` is called once, possibly before this returns, in every case except the end
-        of the process.
+        ``on_settled`` is called once, perhaps before this returns, unless the process ends first.
         """
         token = next(self._tokens)
         self._asked[token] = on_settled
@@ -275,10 +276,15 @@ class Driver:
         self._drain_progress()
 
     def _carry_out(self, output: Output) -> None:
+        if self._later is not None or (
+            output.persist
+            and self._progress
+            and not self._is_draining
+            and not _ONLY_APPENDS.issuperset(map(type, output.persist))
+        ):
+            self._carry_out_in_order(output)
+            return
         if output.persist:
-            if self._progress and not _ONLY_APPENDS.issuperset(map(type, output.persist)):
-                # Deliver deferred records now: these effects may remove them from the log.
-                self.deliver()
             self._submit(output.ticket, output.persist)
         if output.after_persist:
             self._promise(output.after_persist)
@@ -300,6 +306,24 @@ class Driver:
                 self._drain_progress()
             elif not output.persist:
                 self._deferred.note(self._progress, self._delivery.end_offset)
+
+    def _carry_out_in_order(self, output: Output) -> None:
+        """Deliver deferred records, then carry out an output that may remove them from the log.
+
+        A listener may enter the core meanwhile. Its outputs wait, because their tickets are later.
+        """
+        if self._later is not None:
+            self._later.append(output)
+            return
+        self._later = later = [output]
+        self.deliver()
+        self._later = None
+        self._is_draining = True
+        for each in later:
+            self._carry_out(each)
+        self._is_draining = False
+        if self.node.is_leader:
+            self._drain_progress()
 
     def _promise(self, promises: Iterable[Promise]) -> None:
         for promise in promises:
@@ -369,21 +393,8 @@ class Driver:
                 if on_settled is not None:
                     on_settled(progress)
             case VotersChanged() | LeaderEndpoints() | PeerEndpoints():
-                self._learn_addresses(progress)
+                self.addresses.learn(progress)
             case VerifyLog():
                 self._on_verify(progress)
             case SnapshotRemoved():
                 self.on_local_event(progress)
-
-    def _learn_addresses(self, progress: VotersChanged | LeaderEndpoints | PeerEndpoints) -> None:
-        """Pass peers' addresses to the network; of several, the address of the peers' listener."""
-        found: dict[NodeId, str] = {}
-        match progress:
-            case VotersChanged(voters=voters):
-                found = {who.key.id: who.endpoints[0].address for who in voters if who.endpoints}
-            case LeaderEndpoints(leader=leader, addresses=addresses):
-                self.leader_endpoints = (leader.id, addresses)
-                found = {leader.id: addresses[0]} if addresses else {}
-            case PeerEndpoints(peer=peer, endpoints=endpoints):
-                found = {peer: endpoints[0].address} if endpoints else {}
-        self._host.network.set_peers(found, is_hint=not isinstance(progress, VotersChanged))

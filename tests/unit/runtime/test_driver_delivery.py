@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from metrics.families import Families
@@ -11,6 +12,7 @@ from metrics.observer import Observer
 from quorate.server.metering import CommandMeter
 from quorate.server.served_node import ReplicaNode
 from quorum.batch import encode_batch
+from quorum.core.contract.output import SaveElectionState, StoreHighWatermark
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
@@ -18,7 +20,7 @@ from quorum.runtime.clock import SystemClock
 from quorum.runtime.delivery import GATHERED_RECORDS_MAX, DeferredDelivery
 from simulation.harness.arrival import arrived
 from statemachine.codec import encode_record
-from statemachine.records import NoOpRecord
+from statemachine.records import FeatureLevelRecord, NoOpRecord
 from tests.support.lone_replica import LoneReplica
 
 
@@ -56,6 +58,12 @@ def answer(bench: LoneReplica, *, high_watermark: int, records: bytes) -> None:
     )
 
 
+def learn_new_epoch(bench: LoneReplica) -> None:
+    """The node that it fetches from names node 3 as the leader of epoch 2."""
+    error = ErrorCode.FENCED_LEADER_EPOCH
+    bench.replica.receive(2, FetchResponse(last_fetch(bench).request_id, error, 3, 2))
+
+
 def test_a_follower_acknowledges_before_it_applies() -> None:
     """Goal: applying delays no leader. Method: records and their commit in one answer."""
     bench, due = following()
@@ -84,14 +92,46 @@ def test_a_commit_without_records_is_applied_soon() -> None:
 
 
 def test_what_was_put_off_comes_before_a_new_epoch() -> None:
-    """Goal: news stays in order. Method: a new leader announces itself before delivery."""
+    """Goal: notifications stay in order. Method: a new epoch becomes known before delivery."""
     bench, _ = following()
     answer(bench, high_watermark=1, records=record_at(0))
-    # Its leader has not answered for longer than the fetch timeout.
-    bench.clock.time_ms += 2_500
-    newer = BeginQuorumEpochRequest(2, "cluster", bench.voters[0].key, bench.voters[2].key, 2, ())
-    bench.replica.receive(3, arrived(newer))
+    bench.persist()
+    learn_new_epoch(bench)
+    assert bench.replica.node.epoch == 2
     assert bench.replica.controller.image.provenance.end_offset == 1
+
+
+def test_the_writer_gets_tickets_in_order_when_the_listener_enters_the_core(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Goal: an epoch never counts as durable before it is written.
+
+    Method: a deferred feature level is applied before the election state of a new epoch is
+    submitted. It takes so long that the core, which learns of the level, stores its high watermark.
+    """
+    bench, _ = following()
+    answer(bench, high_watermark=0, records=record_at(0))
+    bench.persist()
+    level = encode_record(FeatureLevelRecord("kraft.version", 1))
+    batch = encode_batch([level], base_offset=1, epoch=1, timestamp=1)
+    answer(bench, high_watermark=0, records=batch)
+    bench.persist()
+    answer(bench, high_watermark=2, records=b"")
+    controller = bench.replica.controller
+    apply = controller.on_committed
+
+    def slowly(data: bytes, end_offset: int) -> None:
+        bench.clock.time_ms += 2 * bench.replica.config.quorum.high_watermark_store_ms
+        apply(data, end_offset)
+
+    monkeypatch.setattr(controller, "on_committed", slowly)
+    learn_new_epoch(bench)
+    assert controller.image.provenance.end_offset == 2
+    written = [(type(each), group.ticket) for group in bench.groups for each in group.effects]
+    assert [kind for kind, _ in written] == [SaveElectionState, StoreHighWatermark]
+    assert [ticket for _, ticket in written] == sorted(ticket for _, ticket in written)
+    bench.persist()
+    assert last_fetch(bench).epoch == 2
 
 
 def test_commits_gather_until_they_are_many() -> None:
@@ -118,9 +158,7 @@ def test_what_others_wait_for_does_not_gather() -> None:
     values: list[int | None] = []
     bench.replica.controller.confirm_read(values.append)
     bench.replica.turn()
-    # The node that it asks names the current leader.
-    error = ErrorCode.FENCED_LEADER_EPOCH
-    bench.replica.receive(2, FetchResponse(last_fetch(bench).request_id, error, 3, 2))
+    learn_new_epoch(bench)
     bench.persist()
     assert due[-1] == "at once"
 
