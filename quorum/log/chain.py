@@ -252,7 +252,8 @@ class ChainOpener:
         ):
             if found.offset in proven:
                 continue
-            is_proven = found.first_suspect in proven
+            # All batches from the first suspect to here have one epoch; a proven one proves it.
+            is_proven = proven and found.first_suspect < proven.stop <= found.offset
             suspect = proven.stop if is_proven else found.first_suspect
             segment = [each for each in chain.segments if each.base_offset <= suspect][-1]
             batch = find_batch(segment.file, segment.path, 0, suspect)

@@ -255,3 +255,45 @@ def test_a_digest_proves_nothing_before_it_is_known() -> None:
         reopen()
 
     assert caught.value.offset == 3
+
+
+def test_a_proven_batch_proves_its_epoch_as_far_as_that_reaches_back() -> None:
+    """Goal: one wrong epoch at the end does not cost the whole log.
+
+    Method: the digest is known from a checkpoint on, which lies in the middle of an epoch. The last
+    batch, above the durable end, has a wrong epoch.
+    """
+    fs = MemoryFileSystem()
+    start, checkpoint = OffsetAndEpoch(2, 1), OffsetAndEpoch(4, 3)
+    batches = [
+        opening(2, 3),
+        *(encode_batch([b"a"], base_offset=at, epoch=3, timestamp=1) for at in (3, 4, 5)),
+    ]
+    config = LogConfig(segment_bytes=2 * len(batches[0]))
+    known = {
+        "snapshots": [start, checkpoint],
+        "snapshot_digest": lambda taken: b"\x01" * 32 if taken == checkpoint else b"",
+    }
+    log, _ = open_log(fs, DIRECTORY, config, snapshots=[start])
+    for offset, batch in enumerate(batches, 2):
+        log.append(batch, base_offset=offset, end_offset=offset + 1)
+    log.close()
+    open_log(fs, DIRECTORY, config, **known, epoch_max=3)[0].close()
+    log, _ = open_log(fs, DIRECTORY, config, **known, epoch_max=3)
+    assert log.segment_bases == (2, 4)
+    assert log.digest_at(6)
+    marks = [fs.read_bytes(DIRECTORY / name) for name in WATERMARK_NAMES]
+    added = encode_batch([b"a"], base_offset=6, epoch=3, timestamp=1)
+    log.append(added, base_offset=6, end_offset=7)
+    log.close()
+    for name, content in zip(WATERMARK_NAMES, marks, strict=True):
+        fs.write_bytes(DIRECTORY / name, content)
+    path = segment_path(DIRECTORY, 6)
+    damaged = bytearray(fs.read_bytes(path))
+    damaged[-len(added) + EPOCH_END - 1] = 4
+    fs.write_bytes(path, bytes(damaged))
+
+    with pytest.raises(LogDamagedError, match="without a leader change") as caught:
+        open_log(fs, DIRECTORY, config, **known, epoch_max=4)
+
+    assert (caught.value.path, caught.value.offset) == (path, 6)
