@@ -53,10 +53,10 @@ class DescriptorReserve:
                     raise
 
     def close(self, descriptor: int) -> None:
-        """Close ``descriptor``, or keep it if the reserve is not full.
+        """Close ``descriptor``, which must be open, or keep it if the reserve is not full.
 
         Raises:
-            OSError: It is not open.
+            OSError: It could not be closed or kept.
         """
         if len(self._spare) < self._size:
             with self._lock:

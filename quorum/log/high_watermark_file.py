@@ -2,7 +2,7 @@
 
 Both values are lower bounds, written after the fact and synced at intervals:
 
-- the high watermark tells readers of the directory what is committed;
+- the high watermark: readers of the directory see what is committed;
 - the durable end with the log digest there. Recovery may cut a torn tail above it; invalid
   bytes below it are damage (ADR 7).
 

@@ -36,7 +36,7 @@ _SEGMENT_FILES = (SEGMENT_SUFFIX, INDEX_SUFFIX, DIGEST_SUFFIX)
 def covered_bases(bases: Sequence[int], start_offset: int) -> list[int]:
     """Return the segments of ``bases`` (all, ascending) that end at or below ``start_offset``.
 
-    The last segment is never returned: its name does not tell where it ends.
+    The last segment is never returned: its end is not known from names.
     """
     return [base for base, after in pairwise(bases) if after <= start_offset]
 

@@ -1,7 +1,7 @@
 """One segment: a file of whole record batches at contiguous offsets, with its sparse index.
 
 A segment does not know its neighbours: ``segmented_log`` rolls, truncates across segments and
-orders durable steps. The index tells where to start reading, and a scan of the headers of one
+orders durable steps. The index has the position to start reading at. A scan of the headers of one
 index interval finds the exact batch.
 """
 

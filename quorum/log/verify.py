@@ -26,7 +26,7 @@ from quorum.types import DigestAt, Epoch
 
 
 class Position(NamedTuple):
-    """What the log says of an offset at which a batch ends."""
+    """State of the log at an offset at which a batch ends."""
 
     epoch: Epoch
     """Epoch of the record before it; 0 if unknown."""

@@ -60,7 +60,7 @@ def request_chunk(
 def ask_ahead(core: CoreState, download: Download) -> None:
     """Request the chunks behind the one in flight, as far as request and disk limits allow.
 
-    Only after a first chunk, which tells the sizes of the file and of its chunks.
+    Only after a first chunk, whose answer has the sizes of the file and of its chunks.
     """
     last = core.requests.in_flight
     if (

@@ -68,19 +68,19 @@ def install_if_ready(core: CoreState) -> None:
     requests. The snapshot then waits for the next other role.
     """
     following = core.following
-    frozen = following.sealed_snapshot
-    if frozen is None or isinstance(core.role, Candidate | Leader | Resigned):
+    sealed = following.sealed_snapshot
+    if sealed is None or isinstance(core.role, Candidate | Leader | Resigned):
         return
     following.sealed_snapshot = None
-    core.snapshots.add(frozen.snapshot_id, frozen.size, now_ms=core.now_ms)
-    if not replaces_log(core.log, core.high_watermark, frozen.snapshot_id):
-        core.event(DownloadEnded(frozen.snapshot_id, DownloadOutcome.NOT_NEEDED))
+    core.snapshots.add(sealed.snapshot_id, sealed.size, now_ms=core.now_ms)
+    if not replaces_log(core.log, core.high_watermark, sealed.snapshot_id):
+        core.event(DownloadEnded(sealed.snapshot_id, DownloadOutcome.NOT_NEEDED))
         return
-    replace_log(core, frozen.snapshot_id, frozen.voters)
+    replace_log(core, sealed.snapshot_id, sealed.voters)
     if isinstance(core.role, Prospective):
         # The voters have changed; a pre-vote promises nothing, so the ballots can be new.
         core.role.ballots = new_ballots(core)
-    core.event(DownloadEnded(frozen.snapshot_id, DownloadOutcome.INSTALLED))
+    core.event(DownloadEnded(sealed.snapshot_id, DownloadOutcome.INSTALLED))
 
 
 def replace_log(core: CoreState, snapshot_id: SnapshotId, voters: tuple[VotersAt, ...]) -> None:

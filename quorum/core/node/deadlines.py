@@ -23,7 +23,7 @@ from quorum.core.state.roles import Candidate, Follower, Leader, Prospective, Re
 from quorum.types import NodeId
 
 TURN_IS_DUE = 0
-"""A deadline that has always come."""
+"""A deadline in the past: the turn may have work to do."""
 
 
 def next_deadline(core: CoreState) -> int | None:
@@ -78,8 +78,8 @@ def leader_deadline(core: CoreState, role: Leader) -> int:
 def follower_deadline(core: CoreState, role: Follower) -> int:
     """Return the earliest deadline of a follower whose Fetch is under way.
 
-    ``TURN_IS_DUE`` if its turn may have work to do now. Called after every entry point that a
-    follower serves; so it does in one pass what ``_of_all`` does in general.
+    ``TURN_IS_DUE`` if its turn may have work to do now. Called after every entry point of a
+    follower, so it finds in one pass what ``_of_all`` finds for every role.
     """
     following, registration, flight = core.following, core.registration, core.requests.in_flight
     if (

@@ -31,6 +31,7 @@ from quorum.core.replication import commitment, read_confirmation, read_forwardi
 from quorum.core.replication.durability import on_durable, store_high_watermark
 from quorum.core.state.chain_state import ChainState
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView, replica_views, tree_view
@@ -348,7 +349,7 @@ class RaftNode:
         else:
             due_ms = deadlines.TURN_IS_DUE
         if core.now_ms < due_ms:
-            core.out.next_deadline_ms = due_ms
+            core.out.next_deadline_ms = due_ms if due_ms < NEVER_MS else None
             return core.out
         if core.now_ms >= core.disk.watch.check_due_ms:
             disk_stall.watch(core)

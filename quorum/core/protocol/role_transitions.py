@@ -333,7 +333,7 @@ def follow_hint(
     if epoch < core.epoch or epoch == 0:
         return True  # no node leads before the first election, whatever the hint says
     if leader_id == core.me.id:
-        return _hear_of_own_leadership(core, epoch, cause)
+        return _take_hint_of_own_leadership(core, epoch, cause)
     if epoch > core.epoch:
         if leader_id < 0:
             if core.may_campaign:
@@ -373,7 +373,7 @@ def _follow_in_epoch(
     return True
 
 
-def _hear_of_own_leadership(core: CoreState, epoch: Epoch, cause: RoleChangeCause) -> bool:
+def _take_hint_of_own_leadership(core: CoreState, epoch: Epoch, cause: RoleChangeCause) -> bool:
     """Handle a hint that this replica leads ``epoch``; False if it contradicts what is known.
 
     A forged hint may have misled the peer, which may repeat it. The peer's answers must still

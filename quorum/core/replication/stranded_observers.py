@@ -22,7 +22,7 @@ _SILENT_ELECTIONS: Final = 10
 
 
 def note_ahead(core: CoreState, leader: Leader, received: ReceivedFetchRequest) -> None:
-    """Remember who was refused with UNKNOWN_LEADER_EPOCH, if it is an observer here."""
+    """Remember a replica refused with UNKNOWN_LEADER_EPOCH, if it is an observer here."""
     request, is_proven = received.request, received.is_proven
     key = request.replica
     voter = leader.remote.get(key.id)

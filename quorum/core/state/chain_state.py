@@ -72,7 +72,7 @@ class ChainState:
     """Fetches with a digest that is not known on one of the two sides: nothing was proven."""
     resolution: DivergenceResolution | None = None
     due_ms: int = NEVER_MS
-    """When the divergence has something to do."""
+    """When the divergence resolution is due next."""
     quiet_until_ms: int = 0
     """No new divergence before: each reads the whole log."""
     quarantined_log: str = ""

@@ -1,13 +1,13 @@
 """Everything one replica knows, and the output of the entry point at work.
 
 The conversations (``campaign``, ``fetch_serving``, ``fetching`` ...) are functions over this
-object; no other module holds state. The few ways to speak to the outside are here as well,
-because which list a message goes into decides safety:
+object; no other module holds state. The few ways to produce output are here as well, because
+safety depends on the list that a message is put into:
 
 * ``effect`` hands something to the disk, in one rising sequence of tickets.
-* ``send`` is for every message. All of them name an epoch, and a vote or a leader may hang on
-  it, so none leaves before the election state it speaks of is durable.
-* ``acknowledge`` is for a Fetch: it also waits for everything the log has handed out, because
+* ``send`` is for every message. All of them name an epoch, and a vote or a leader may depend on
+  it, so none leaves before the election state that it reports is durable.
+* ``acknowledge`` is for a Fetch: it also waits until all changes of the log are durable, because
   the fetch offset is the acknowledgement in a pull protocol.
 
 Invariants:
@@ -127,13 +127,13 @@ class CoreState:
         self.process = ProcessState()
         self.timers_fired: Counter[FiredTimer] = Counter()
 
-    # What it knows.
+    # State.
 
     @property
     def leader_id(self) -> NodeId:
-        """The leader of the current epoch, ``NO_NODE`` when not known.
+        """The leader of the current epoch; ``NO_NODE`` if unknown.
 
-        A leader whose own disk does not say so yet is not known to anybody, itself included.
+        A leader whose leadership is not durable yet is unknown to all replicas, itself included.
         """
         role = self.role
         if isinstance(role, Leader) and not role.established:
@@ -203,14 +203,14 @@ class CoreState:
         """A fetch timer for one term as follower, uniform in [T, 9/8 T) (ADR 37)."""
         return self.config.fetch_timeout_ms + self.rng.randrange(self.config.fetch_jitter_ms)
 
-    # What it says.
+    # Output.
 
     def peer_failed(self, peer: NodeId) -> None:
-        """No useful answer to a Fetch or FetchSnapshot: leave that peer alone for a while."""
+        """Leave a peer alone for a while: it gave no useful answer to a Fetch or FetchSnapshot."""
         self.following.peer_failed(peer, self.now_ms, self.config, self.rng)
 
     def effect(self, effect: Effect) -> int:
-        """Hand ``effect`` to the disk; the ticket it becomes durable with."""
+        """Hand ``effect`` to the disk; return the ticket that it becomes durable with."""
         out = self.out
         if out.ticket == 0:
             out.ticket = self.disk.next_ticket(self.now_ms)
@@ -218,7 +218,7 @@ class CoreState:
         return out.ticket
 
     def send(self, to: NodeId, message: Outgoing) -> None:
-        """Send once the election state that the message speaks of is durable."""
+        """Send once the election state that the message reports is durable."""
         disk = self.disk
         if disk.election_ticket > disk.durable_ticket:
             self.out.after_persist.append(Promise(disk.election_ticket, to, message))
@@ -226,11 +226,11 @@ class CoreState:
             self.out.immediate.append(Send(to, message))
 
     def acknowledgement_ticket(self) -> int:
-        """What must be durable before the log's end may be acknowledged."""
+        """Return the ticket that must be durable before the log's end may be acknowledged."""
         return max(self.disk.election_ticket, self.log.ticket)
 
     def acknowledge(self, to: NodeId, message: Message) -> int:
-        """Send once the log and the election state are durable; returns the ticket waited for."""
+        """Send once the log and the election state are durable; return the ticket waited for."""
         ticket = self.acknowledgement_ticket()
         if ticket > self.disk.durable_ticket:
             self.out.after_persist.append(Promise(ticket, to, message))
@@ -247,7 +247,7 @@ class CoreState:
         self.timers_fired[timer if purpose is None else (timer, purpose)] += 1
 
     def progress(self, progress: Progress) -> None:
-        """Tell the state machine and the waiting callers."""
+        """Notify the state machine and the waiting callers."""
         self.out.progress.append(progress)
 
     def save_election(self, state: ElectionState) -> None:
@@ -319,7 +319,7 @@ class CoreState:
         self.event(VoterDisqualified(self.me, found.epoch, reason, found.disqualified))
 
     def raise_high_watermark(self, high_watermark: int) -> bool:
-        """Everything below ``high_watermark`` is committed; whether that is news.
+        """Record that all below ``high_watermark`` is committed; return whether the mark rose.
 
         Raises:
             InvariantViolation: It lies beyond the log end.
@@ -341,7 +341,7 @@ class CoreState:
         return True
 
     def voters_changed(self) -> None:
-        """Adopt the voter set that is now in force and tell about it."""
+        """Adopt the voter set that is now in force, and report it."""
         latest = self.voters.latest
         self.is_voter = latest.contains(self.me) and not self.election.disqualified
         self.event(VoterSetChanged(self.voters.latest_offset, latest.ids))

@@ -1,8 +1,8 @@
-"""What the voters' digests say about two logs that differ: who holds what, and who cannot tell yet.
+"""Count the voters that hold each of two logs that differ, and those that lag too far to count.
 
 A replica is asked twice: near the first difference, and at the end of what is in question. Only a
-digest of something *behind* the common part says which history a replica holds; one that has only
-the common part, because it lags, has decided nothing and is asked again.
+digest of something *behind* the common part shows which history a replica holds. One that has only
+the common part, because it lags, decides nothing and is asked again.
 
 Pure. See: ADR 5; ``divergence_resolution`` acts on it.
 """
@@ -68,7 +68,7 @@ class Difference:
         return bool(held.end.value) and side.end.offset > self._floor and held.end == side.end
 
     def is_undecided(self, held: Held) -> bool:
-        """Whether a replica's log does not reach far enough yet to tell."""
+        """Whether a replica's log does not reach far enough yet to decide."""
         return (
             bool(held.end.value)
             and not self.holds(held, self.own)

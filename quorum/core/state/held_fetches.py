@@ -1,7 +1,7 @@
-"""Fetches that a leader holds until there is something to say.
+"""Fetches that a leader holds until it has an answer for them.
 
-A container: it knows which held requests a change makes answerable; ``fetch_serving`` builds
-the answers. Every request put in comes out exactly once.
+A container: it finds the held requests that a change makes answerable, and ``fetch_serving`` builds
+the answers. Every request that is put in is taken out exactly once.
 
 See: KIP-595 (fetch purgatory).
 """
@@ -20,7 +20,7 @@ from quorum.types import NodeId
 HELD_PER_VOTER_MAX = 4
 """Held requests of one voter. It has one at a time; more are of connections it has given up."""
 NEVER_MS = 1 << 62
-"""Later than any clock: the deadline of what has none."""
+"""Later than any clock: a deadline that never comes."""
 
 _fetch_offset = attrgetter("fetch_offset")
 _known_high_watermark = attrgetter("high_watermark")
@@ -38,7 +38,7 @@ class HeldFetch:
     deadline_ms: int
     is_voter: bool
     is_consumer: bool = False
-    """Whether a plain consumer waits, who only ever sees what is committed."""
+    """Whether a plain consumer waits, which gets committed records only."""
 
 
 class HeldFetches:

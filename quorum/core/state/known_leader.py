@@ -34,7 +34,7 @@ class KnownLeader:
         self.basis = None
 
     def announce(self, change: LeadershipChanged) -> bool:
-        """Remember ``change`` as announced; return whether it is news."""
+        """Remember ``change`` as announced; return whether it differs from the one before."""
         if change == self.announced:
             return False
         self.announced = change

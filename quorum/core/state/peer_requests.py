@@ -1,7 +1,7 @@
 """Requests to peers: one record per request that is due, waits for its answer, or pauses.
 
 A conversation owns its requests and keeps here, by request id, those that wait for an answer. So a
-response, and the news that there will be none, are looked up in one place, for all conversations.
+response, or the report that none will come, finds its request in one place, for all conversations.
 The rules for sending, answers, failures and time-outs are in ``protocol.requests``.
 """
 
@@ -93,8 +93,8 @@ class InFlight(PeerRequest):
     asks_ahead: bool = True
     """Whether chunks behind this one may be asked for; not again once one of them was lost."""
     behind: InFlight | None = None
-    """The request for the next chunk, sent ahead. It is worth nothing without this one, and is no
-    pending request before this one is answered."""
+    """The request for the next chunk, sent ahead. It is useless if this one fails, and
+    becomes a pending request when this one is answered."""
 
     @property
     def has_left(self) -> bool:
@@ -147,18 +147,18 @@ class PendingRequests:
         return self.last_id
 
     def get(self, request_id: int) -> PeerRequest | None:
-        """The request that ``request_id`` was given to; None once it was closed."""
+        """Return the request with this id; None once it was closed."""
         return self._by_id.get(request_id)
 
     def open(self, request: PeerRequest, request_id: int) -> None:
-        """Wait for the answer to ``request_id``, and no longer for that of an earlier attempt."""
+        """Wait for the answer to ``request_id``; stop waiting for that of an earlier attempt."""
         if request.request_id:
             self.close(request)
         request.request_id = request_id
         self._by_id[request_id] = request
 
     def close(self, request: PeerRequest) -> None:
-        """Wait no longer; nothing happens if the request is not open."""
+        """Stop waiting for the answer; no effect if the request is not open."""
         self._by_id.pop(request.request_id, None)
         request.request_id = 0
 

@@ -81,7 +81,7 @@ class ReadRounds:
     def confirm(self, number: int, now_ms: int) -> list[PendingRead]:
         """A majority has echoed ``number``: the reads that confirms, in order of arrival.
 
-        The next round begins; ``stamp`` tells.
+        The next round begins; ``stamp`` names it.
         """
         if number < self.stamp.number:
             return []

@@ -126,6 +126,6 @@ class ReplicaView:
     compared_end: int = -1
     """Up to here its log digest was found equal to the leader's in this leadership term."""
     is_disqualified: bool = False
-    """Whether the disk with this key never votes; a voter's self registration says it, too."""
+    """Whether the disk with this key never votes. A voter's self registration shows it too."""
     supported: tuple[VersionRange, ...] | None = None
     """The versions that it last reported; None if it reported none in this leadership term."""

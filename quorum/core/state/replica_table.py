@@ -116,7 +116,7 @@ def note_contact(core: CoreState, leader: Leader, progress: ReplicaProgress) -> 
 
 
 def check_quorum_deadline(core: CoreState) -> int:
-    """When a leader that hears from no majority any more resigns."""
+    """Return when a leader resigns if no majority contacts it before."""
     return core.now_ms + core.config.check_quorum_ms
 
 

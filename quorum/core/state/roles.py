@@ -30,7 +30,7 @@ class Unattached:
 
     election_deadline_ms: int
     discover_at_ms: int = 0
-    """From when on others are asked who leads; 0 for at once, and once they have been."""
+    """When the search for the leader begins; 0 for at once, and once it has begun."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -1,8 +1,8 @@
-"""Whom an observer fetches from: relays as long as one answers, the leader when none does.
+"""The peer that an observer fetches from: a relay, or the leader if no relay answers.
 
-Plain data and the rules for one change at a time. ``fetching`` asks who is next, and every end of
-a Fetch or FetchSnapshot is noted here. Voters have no relays: their acknowledgements count only
-with the leader.
+Plain data and the rules for one change at a time. ``fetching`` chooses the next peer, and records
+here how each Fetch or FetchSnapshot ended. Voters have no relays: only the leader counts their
+acknowledgements.
 
 Invariants:
     1. ``path`` and ``confirmed_ms`` come from one useful answer of ``epoch``.
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RelayPlan:
-    """What an operator wants of one node.
+    """How one node is configured to use relays.
 
     ``serves``: answer Fetch and FetchSnapshot of other observers. ``fetch_from``: relays to fetch
-    from, the preferred one first; the leader is asked when none of them answers.
+    from, the preferred one first; the leader is asked if none of them answers.
     """
 
     serves: bool = False
@@ -45,7 +45,7 @@ class Upstream:
 
     relays: tuple[NodeId, ...] = ()
     current: NodeId = NO_NODE
-    """Who gave the latest useful answer."""
+    """The peer that gave the latest useful answer."""
     path: tuple[ReplicaKey, ...] = ()
     """The relays between this node and the leader, nearest first; empty: the leader itself."""
     epoch: Epoch = 0
@@ -54,7 +54,7 @@ class Upstream:
     is_direct: bool = False
     """Fetches from the leader, because no relay answered."""
     direct_from_ms: int = NEVER_MS
-    """From when on the leader may be asked; no time while relays answer."""
+    """When the leader may be asked; ``NEVER_MS`` while relays answer."""
     retry_ms: int = 0
     """While direct: when to try the relays again."""
     _known: frozenset[NodeId] = field(init=False, default=frozenset())
@@ -73,7 +73,9 @@ class Upstream:
         return (self.current, *(each for each in self.relays if each != self.current))
 
     def failed(self, peer: NodeId, now_ms: int, config: QuorumConfig, rng: random.Random) -> None:
-        """No useful answer. The first failure in a row starts the wait before the leader is asked.
+        """Record that a peer gave no useful answer.
+
+        The first failure in a row starts the wait before the leader is asked.
 
         That time has a random part, so a thousand observers of one dead relay do not ask the
         leader at the same moment.
@@ -87,7 +89,7 @@ class Upstream:
             self.direct_from_ms = now_ms + patience_ms + rng.randrange(patience_ms)
 
     def succeeded(self, peer: NodeId) -> None:
-        """A useful answer."""
+        """Record that a peer gave a useful answer."""
         self.current = peer
         if peer in self._known:
             self.is_direct = False
@@ -100,7 +102,7 @@ class Upstream:
             self.retry_ms = now_ms + config.relay_retry_ms
 
     def confirm(self, path: tuple[ReplicaKey, ...], epoch: Epoch, at_ms: int) -> None:
-        """An answer of ``epoch`` came along ``path``; its leader led at ``at_ms`` or later."""
+        """Record an answer of ``epoch`` by ``path``, whose leader led at ``at_ms`` or later."""
         self.path = path
         self.confirmed_ms = max(self.confirmed_ms, at_ms) if epoch == self.epoch else at_ms
         self.epoch = epoch

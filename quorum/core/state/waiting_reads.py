@@ -34,7 +34,7 @@ class WaitingReads:
 
     def __init__(self) -> None:
         self.reads: deque[ForwardedRead] = deque()
-        """To be looked at: whether any read waits is asked after every message."""
+        """Read-only. Not behind a method: it is checked after every message."""
         self.request = PeerRequest(NO_NODE, Purpose.READ_POSITION)
         """Asks the leader for a position, for the first ``asked`` reads."""
         self.asked = 0
@@ -62,7 +62,7 @@ class WaitingReads:
         return taken
 
     def recall(self) -> None:
-        """Whom to ask has changed, or has answered: ask again as soon as there is a read."""
+        """Ask anew as soon as a read waits: the peer has answered or was replaced."""
         self.asked = self.request.failures = self.request.due_ms = 0
 
     def take_expired(self, now_ms: int) -> list[ForwardedRead]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from quorum.core.node.deadlines import follower_deadline
+from quorum.core.node.raft_node import RaftNode
 from quorum.core.positions.download import Download, SealedSnapshot
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
@@ -62,6 +63,15 @@ def test_it_takes_its_turn_if_something_is_to_be_done(begin: Callable[[CoreState
     core, role = waiting()
     begin(core)
     assert follower_deadline(core, role) <= NOW_MS
+
+
+def test_without_a_deadline_no_tick_is_asked_for() -> None:
+    """Method: an observer waits for its disk, which has stalled, before its Fetch leaves."""
+    core, _ = waiting(NEVER_MS)
+    core.is_voter = False
+    node = RaftNode(config=core.config, cluster_id="cluster", me=core.me, rng=core.rng)
+    node._core, node._is_started = core, True
+    assert node.tick(NOW_MS).next_deadline_ms is None
 
 
 @pytest.mark.parametrize(("due_ms", "expected"), [(LATER_MS, DUE_MS), (NEVER_MS, NEVER_MS)])
