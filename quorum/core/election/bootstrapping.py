@@ -40,12 +40,17 @@ def why_not_bootstrapped(core: CoreState) -> str:
     """Return why this node cannot be elected to epoch 1; empty once its quorum is bootstrapped."""
     if not core.is_bootstrapping:
         return ""
-    waiting = [
+    others = [
         voter.key.id
         for voter in core.voters.latest.others(core.me)
-        if voter.key.id not in core.bootstrap.without and not _has_agreed(core, voter.key.id)
+        if voter.key.id not in core.bootstrap.without
     ]
-    return f"bootstrap voters {waiting} have not all reported that they are freshly formatted"
+    bootstrap_state = core.election.bootstrap_state
+    if bootstrap_state is None or not bootstrap_state.voter_list:
+        silent = [voter_id for voter_id in others if not _has_reported(core, voter_id)]
+        return f"bootstrap voters {silent} have not reported that they are freshly formatted"
+    waiting = [voter_id for voter_id in others if not _has_agreed(core, voter_id)]
+    return f"bootstrap voters {waiting} have not agreed to the voter list"
 
 
 def why_not_vote(core: CoreState) -> Rejection | None:
@@ -55,6 +60,11 @@ def why_not_vote(core: CoreState) -> Rejection | None:
     if core.is_voter and core.epoch == 0 and not core.has_agreed_to_bootstrap:
         return VoteRejection.BOOTSTRAP_NOT_AGREED, ""
     return None
+
+
+def _has_reported(core: CoreState, voter_id: NodeId) -> bool:
+    peer = core.bootstrap.peers.get(voter_id)
+    return peer is not None and peer.incarnation_id != ZERO_UUID
 
 
 def _has_agreed(core: CoreState, voter_id: NodeId) -> bool:
