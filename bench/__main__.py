@@ -8,6 +8,7 @@ took longer than ``--fail-over-p50-max`` or ``--fail-over-max``; the figures are
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -23,6 +24,7 @@ from bench.build_form import build_form
 from bench.failover_bounds import exceeded
 from bench.floors import measure_floors
 from bench.image_load import measure_image_load
+from bench.plots import draw
 from bench.quorum_under_load import NotDurableError, start_cluster
 from bench.read_rates import READERS, measure_reads
 from bench.report import render
@@ -57,10 +59,13 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     parser.add_argument("--output", type=Path, help="write the JSON here")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the figures into it")
     options = parser.parse_args()
     bounds = (options.fail_over_p50_max, options.fail_over_max)
     if "failover" not in options.only and bounds != (None, None):
         parser.error("--fail-over-p50-max and --fail-over-max need the part failover")
+    if options.plots is not None and importlib.util.find_spec("matplotlib") is None:
+        parser.error("--plots needs matplotlib: pip install 'quorate[plots]' brings it")
     return options
 
 
@@ -174,6 +179,9 @@ def main() -> int:
         print(text)
     else:
         options.output.write_text(text + "\n")
+    if options.plots is not None:
+        for path in draw(figures, options.plots):
+            _announce(f"drawn: {path}")
     broken = exceeded(
         figures.get("failover", {}).get("all", ()),
         p50_max_ms=options.fail_over_p50_max,
