@@ -23,6 +23,7 @@ from quorate.client.limits import TEXT_BYTES_MAX
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.client.operations import Operations
 from quorate.client.search import FoundStream, LeaderSearch
+from quorate.client.tracing import Tracer
 from quorate.client.watch import Watch
 from quorate.client.writer import PRODUCER_SESSIONS_MAX, Writer
 from quorate.client.writes import Writes
@@ -46,6 +47,7 @@ class Client(Writes, Operations):
         producer_sessions_max: Most producers, each with 32 commands in flight.
         cluster_id: Nodes of any other cluster are ignored; empty takes the id that the first
             answer names.
+        tracer: Of OpenTelemetry; each write is a span, whose trace goes on in the cluster.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Client(Writes, Operations):
         stall_seconds: float = STALL_SECONDS,
         producer_sessions_max: int = PRODUCER_SESSIONS_MAX,
         cluster_id: str = "",
+        tracer: Tracer | None = None,
     ) -> None:
         if max(len(client_id), len(reason)) > TEXT_BYTES_MAX:
             raise ValueError(f"client_id and reason are limited to {TEXT_BYTES_MAX} characters")
@@ -75,7 +78,7 @@ class Client(Writes, Operations):
             rng=rng,
             producer_sessions_max=producer_sessions_max,
         )
-        Writes.__init__(self, writer, timeout_seconds=timeout_seconds)
+        Writes.__init__(self, writer, timeout_seconds=timeout_seconds, tracer=tracer)
         Operations.__init__(
             self, self._nodes, caller, timeout_seconds=timeout_seconds, rng=rng, reason=reason
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from quorate.client.pending import Applied
 from quorate.client.positions import position_message
+from quorate.client.tracing import Tracer, write_span
 from quorate.client.writer import Writer
 from quorum.log_position import LogPosition
 from quorum.v1 import commands_pb2 as wire
@@ -23,8 +24,11 @@ BROKER = wire.CONFIG_RESOURCE_TYPE_BROKER
 class Writes:
     """The commands of a client. Every method takes an optional timeout in seconds."""
 
-    def __init__(self, writer: Writer, *, timeout_seconds: float) -> None:
+    def __init__(
+        self, writer: Writer, *, timeout_seconds: float, tracer: Tracer | None = None
+    ) -> None:
         self._writer = writer
+        self._tracer = tracer
         self._write_timeout = timeout_seconds
 
     async def write(
@@ -41,7 +45,10 @@ class Writes:
         if origin is not None:
             command.origin.CopyFrom(origin)
         limit = self._write_timeout if timeout is None else timeout
-        return await self._writer.submit(command, limit)
+        if self._tracer is None:
+            return await self._writer.submit(command, limit)
+        with write_span(self._tracer, command):
+            return await self._writer.submit(command, limit)
 
     async def commit_position(
         self,
@@ -79,8 +86,7 @@ class Writes:
         change.resource_type = resource_type
         change.resource_name = resource_name
         change.alterations.add(name=name, operation=wire.CONFIG_OPERATION_SET, value=value)
-        limit = self._write_timeout if timeout is None else timeout
-        return await self._writer.submit(command, limit)
+        return await self.write(command, timeout=timeout)
 
     async def alter_configs(
         self,

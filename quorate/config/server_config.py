@@ -21,6 +21,7 @@ from quorate.config.sections import (
     TlsConfig,
 )
 from quorate.config.security import SecurityConfig, metrics_problems
+from quorate.config.tracing import TracingConfig
 from quorate.controller.config import ControllerConfig
 from quorum.config import QuorumConfig
 from quorum.errors import ConfigError
@@ -50,6 +51,7 @@ class ServerConfig:
     security: SecurityConfig = field(default_factory=SecurityConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
+    tracing: TracingConfig = field(default_factory=TracingConfig)
 
     def controller_of(self, cluster_id: str) -> ControllerConfig:
         """The controller's settings for the cluster that the data directory belongs to."""
@@ -74,7 +76,7 @@ class ServerConfig:
         found += self.scrub.problems() + self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
         found += self.security.problems(self.listeners, self.tls)
-        found += metrics_problems(self.metrics, self.tls)
+        found += metrics_problems(self.metrics, self.tls) + self.tracing.problems()
         return found + self._clashes() + self._overdraft() + self._impatience()
 
     def validate(self) -> None:

@@ -20,6 +20,7 @@ from quorate.replica.host import ReplicaHost
 from quorate.replica.replica import Replica
 from quorate.server.checkpoint_pace import paced
 from quorate.server.metering import MeteredListener
+from quorate.server.tracing import CommandTracing, TracedListener
 from quorate.server.worker import Worker
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import ConnectionRefused, LocalEvent, RequestFailed
@@ -57,12 +58,14 @@ class ServerHost(Shell, ReplicaHost):
         rng: random.Random,
         observer: Observer,
         on_failure: Callable[[BaseException], None],
+        tracing: CommandTracing | None = None,
     ) -> None:
         super().__init__(Replica.persistence_of(stores), clock, on_failure=on_failure)
         self.fs = fs
         self.rng = rng
         self.executor = Worker("checkpoint")
         self._observer = observer
+        self._tracing = tracing
         self._checkpoint_share = config.snapshot.cpu_share
         self._gather_s = config.quorum.high_watermark_delay_ms / 1000
         self._loop.set_exception_handler(self._on_loop_error)
@@ -124,8 +127,9 @@ class ServerHost(Shell, ReplicaHost):
         self._loop.call_later(delay_s, self.guard, self.replica.deliver)
 
     def around_listener(self, listener: Listener) -> Listener:
-        """Time what the controller does."""
-        return MeteredListener(listener, self._observer)
+        """Time what the controller does, and open the spans of what it applies."""
+        metered = MeteredListener(listener, self._observer)
+        return metered if self._tracing is None else TracedListener(metered, self._tracing)
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

@@ -41,6 +41,7 @@ from quorate.server.rpc_metrics import RpcCounter
 from quorate.server.scrape import Scrape
 from quorate.server.scrubber import Scrubber
 from quorate.server.served_node import ReplicaNode
+from quorate.server.tracing import command_tracing
 from quorate.services.access_gate import AccessGate
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
@@ -99,6 +100,9 @@ class ServerNode:
         self.boot_report: BootReport = stores.report
         self.node_id = stores.identity.node_id
         self.client_address = config.listeners.reached_by_clients_at
+        self._tracing = command_tracing(
+            config.tracing, node_id=self.node_id, cluster_id=stores.identity.cluster_id
+        )
         self.host = ServerHost(
             stores,
             config,
@@ -107,6 +111,7 @@ class ServerNode:
             rng=rng,
             observer=self._observer,
             on_failure=on_failure,
+            tracing=self._tracing,
         )
         self._bootstrap = bootstrap_peers(config)
         self._relays = relay_peers(config)
@@ -172,6 +177,7 @@ class ServerNode:
             guard=self.host.guard,
             meter=self._meter,
             check_quorum_ms=self._config.quorum.check_quorum_ms,
+            tracing=self._tracing,
         )
         policy = access_policy(self._config.security, self._names, self._observer.access_denied)
         self._services = ClientServices(
@@ -284,6 +290,8 @@ class ServerNode:
                 "the disk hangs: not everything was written", self._config.node.data_dir
             )
         self.replica.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.stop)
 
     # ------------------------------------------------------------------ inside
 

@@ -15,6 +15,7 @@ from quorate.features import SUPPORTED_FEATURES
 from quorate.replica.log_facts import LogFacts
 from quorate.server.metering import CommandMeter
 from quorate.server.read_gathering import ReadGathering
+from quorate.server.tracing import CommandTracing
 from quorate.services.ports import (
     Cancel,
     Leadership,
@@ -64,6 +65,7 @@ class ReplicaNode(LogFacts):
         guard: Runs a call so that what escapes ends the process.
         check_quorum_ms: Time without Fetches of a majority after which this node, as leader,
         resigns.
+        tracing: Opens spans of commands; None: no traces.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class ReplicaNode(LogFacts):
         guard: Callable[[Callable[[], None]], None],
         meter: CommandMeter,
         check_quorum_ms: int,
+        tracing: CommandTracing | None = None,
     ) -> None:
         super().__init__(replica)
         self._controller = replica.controller
@@ -82,6 +85,7 @@ class ReplicaNode(LogFacts):
         self._client_address = client_address
         self._guard = guard
         self._meter = meter
+        self._tracing = tracing
         self._check_quorum_ms = check_quorum_ms
         self._loop = asyncio.get_running_loop()
         self._age = ImageAge()
@@ -121,6 +125,8 @@ class ReplicaNode(LogFacts):
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Give a command to the controller; it is evaluated at the next turn of the loop."""
+        if self._tracing is not None:
+            context, on_answer = self._tracing.command(command, context, on_answer)
         self._controller.submit(command, context, self._meter.counted(command, on_answer))
         self._schedule_turn()
 
