@@ -95,7 +95,7 @@ class _Sender:
     def on_refused(self, peer: int) -> None:
         """Not expected."""
 
-    def on_request_failed(self, peer: int, request_id: int) -> None:
+    def on_request_failed(self, peer: int, request_id: int, *_: object) -> None:
         """Not expected: the sender makes no requests."""
 
 
@@ -177,7 +177,7 @@ class _Receiver:
         """Fail the download: the sender has ended."""
         self.done.set_exception(RuntimeError(f"node {peer} is gone"))
 
-    def on_request_failed(self, peer: int, request_id: int) -> None:
+    def on_request_failed(self, peer: int, request_id: int, *_: object) -> None:
         """Fail the download: a chunk did not arrive."""
         self.done.set_exception(RuntimeError(f"no response from node {peer} to {request_id}"))
 

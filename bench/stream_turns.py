@@ -76,7 +76,7 @@ class Server:
 
     def on_refused(self, peer: int) -> None: ...
 
-    def on_request_failed(self, peer: int, request_id: int) -> None: ...
+    def on_request_failed(self, peer: int, request_id: int, *_: object) -> None: ...
 
 
 async def serve() -> None:
@@ -142,7 +142,7 @@ class Client:
         self.refused_at = time.perf_counter()
         self.finished.set()
 
-    def on_request_failed(self, _peer: int, request_id: int) -> None:
+    def on_request_failed(self, _peer: int, request_id: int, *_: object) -> None:
         raise RuntimeError(f"request {request_id} failed")
 
 

@@ -110,6 +110,8 @@ class ErrorCode(IntEnum):
     VOTER_REMOVED = 1005, "FAILED_PRECONDITION", "REFUSED"
     DIGEST_MISMATCH = 1006, "DATA_LOSS", "DAMAGED"
     REPLICA_REGRESSED = 1010, "DATA_LOSS", "DAMAGED"
+    # The log was recovered or restored, and one side has not noticed (ADR 65).
+    LOG_INCARNATION_MISMATCH = 1011, "FAILED_PRECONDITION", "CONFLICT"
 
 
 class QuorateError(Exception):

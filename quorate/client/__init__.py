@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quorate.client.credentials import scram_upsertion
     from quorate.client.errors import (
         ClientError,
+        LogIncarnationError,
         LogTruncationError,
         OffsetOutOfRangeError,
         OutcomeUnknownError,
@@ -47,6 +48,7 @@ __all__ = [
     "ClientError",
     "CommittedPosition",
     "LogConsumer",
+    "LogIncarnationError",
     "LogPosition",
     "LogRecord",
     "LogState",
@@ -75,6 +77,7 @@ _PLACES: Final = {
     "LINEARIZABLE": "queries",
     "LOCAL": "queries",
     "LogConsumer": "log_consumer",
+    "LogIncarnationError": "errors",
     "LogRecord": "batches",
     "LogState": "log_consumer",
     "LogTruncationError": "errors",

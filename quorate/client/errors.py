@@ -60,6 +60,17 @@ class RefusedError(ClientError):
         super().__init__(f"{self.code_name}: {message}")
 
 
+class LogIncarnationError(RefusedError):
+    """The log was recovered or restored: it is another incarnation than the caller knows (ADR 65).
+
+    Nothing has changed. What was read before may be gone: a consumer's next ``poll`` verifies its
+    position in the new incarnation. Nodes are formatted again.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(common_pb2.ERROR_CODE_LOG_INCARNATION_MISMATCH, message)
+
+
 class OffsetOutOfRangeError(RefusedError):
     """The offset is outside the log. ``bounds`` are the readable offsets, where known."""
 
@@ -179,7 +190,14 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
         )
     if code == common_pb2.ERROR_CODE_OUTCOME_UNKNOWN:
         return OutcomeUnknownError(status.message)
-    return RefusedError(code, status.message, leader=leader if LeaderHint in found else None)
+    return refused(code, status.message, leader=leader if LeaderHint in found else None)
+
+
+def refused(code: int, message: str, *, leader: LeaderHint | None = None) -> RefusedError:
+    """Return the error of a refusal: of its own class if the code has one."""
+    if code == common_pb2.ERROR_CODE_LOG_INCARNATION_MISMATCH:
+        return LogIncarnationError(message)
+    return RefusedError(code, message, leader=leader)
 
 
 def _status_of(error: grpc.RpcError) -> Status | None:

@@ -25,6 +25,7 @@ from quorate.client.errors import (
     RefusedError,
     UnavailableError,
     code_name,
+    refused,
 )
 from quorate.client.limits import (
     COMMAND_BYTES_MAX,
@@ -289,7 +290,7 @@ class Writer:
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._move)
         elif answer_class is not AnswerClass.REDIRECTED:
             for waiting in self._fresh:
-                self._fail(waiting, RefusedError(answer.error_code, answer.message))
+                self._fail(waiting, refused(answer.error_code, answer.message))
             self._fresh.clear()
 
     def _on_refusal(self, pending: Pending, answer_class: AnswerClass, answer: WriteAnswer) -> None:
@@ -299,7 +300,7 @@ class Writer:
             return
         self._release(pending)
         if answer_class is AnswerClass.REFUSED:
-            self._fail(pending, RefusedError(answer.error_code, answer.message))
+            self._fail(pending, refused(answer.error_code, answer.message))
         elif pending.producer_session is not None:
             self._producer_sessions.retire(pending.producer_session)
             if pending.attempts > 1:

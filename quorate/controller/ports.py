@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from quorum.core.voters.voter_set import VoterSet
 from quorum.types import NodeId, VersionRange
 
 
@@ -34,6 +35,9 @@ class LogState(Protocol):
     @property
     def high_watermark(self) -> int:
         """Everything below is committed."""
+
+    def voter_set_at(self, end_offset: int) -> VoterSet:
+        """Return the voter set that a log ending at ``end_offset`` (exclusive) puts in force."""
 
 
 class StampFloor(Protocol):

@@ -250,6 +250,7 @@ class Proposer:
                 rng=self._rng,
                 sessions=self.sessions,
                 uses_native_codec=self._config.uses_native_codec,
+                log_incarnation=self.log.node.voter_set_at(log_end).incarnation.id,
                 kraft_version=self._config.kraft_version,
                 voter_versions=self.log.voter_versions,
             ),

@@ -25,6 +25,7 @@ from quorate.server.worker import Worker
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import ConnectionRefused, LocalEvent, RequestFailed
 from quorum.core.messages.message_types import Received
+from quorum.errors import ErrorCode
 from quorum.ports import Clock, FileSystem
 from quorum.runtime.ports import Listener, Network, WriteDone
 from quorum.runtime.shell import Shell
@@ -80,9 +81,15 @@ class ServerHost(Shell, ReplicaHost):
         """A peer's process is gone (ADR 8)."""
         self.notify(ConnectionRefused(peer))
 
-    def on_request_failed(self, peer: NodeId, request_id: int, refusal: str = "") -> None:
+    def on_request_failed(
+        self,
+        peer: NodeId,
+        request_id: int,
+        refusal: str = "",
+        code: ErrorCode = ErrorCode.NONE,
+    ) -> None:
         """A request has no answer and will get none."""
-        self.notify(RequestFailed(peer, request_id, refusal))
+        self.notify(RequestFailed(peer, request_id, refusal, code))
 
     def notify(self, event: LocalEvent) -> None:
         """Report a local event to the core."""

@@ -23,10 +23,10 @@ from quorate.client.limits import MESSAGE_BYTES_MAX
 from quorate.services.admission import Gate
 from quorate.services.answers import name_refusal
 from quorate.services.closing import Closing
-from quorate.services.errors import DETAILS_KEY, code_of, rich_status
+from quorate.services.errors import code_of, rich_status
 from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode, QuorateError
-from quorum.transport.answers import abort
+from quorum.transport.answers import DETAILS_KEY, abort
 from quorum.transport.callers import caller_of
 from quorum.transport.message_reads import MessageLateError, MessageReads
 

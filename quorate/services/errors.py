@@ -38,10 +38,9 @@ from quorum.errors import (
     StorageError,
     UnknownRecordError,
 )
+from quorum.transport.answers import ERROR_DOMAIN
 from quorum.v1.errors_pb2 import LeaderHint
 
-ERROR_DOMAIN = "quorate"
-DETAILS_KEY = "grpc-status-details-bin"
 RETRY_DELAY_MS = 20
 """Minimum time, in ms, before a client should repeat the request."""
 MESSAGE_CHARACTERS_MAX = 1024

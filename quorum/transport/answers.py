@@ -1,7 +1,8 @@
 """Every answer of RaftService besides success, and the only functions that send a refusal.
 
 Each request declares the core's codes (``quorum/core/messages/refusals.py``). The transport adds
-``OWN_CODES``, and the statuses that end calls and streams without the core; those have no code.
+``OWN_CODES``, and the statuses that end calls and streams without the core; of those, only that of
+LOG_INCARNATION_MISMATCH has a code.
 
 See: docs/reference/error-codes.md, "What a service refuses".
 """
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import grpc
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
 from grpc import aio
 
 from quorum.answered import Form, Refusal, Service, notify
@@ -22,6 +25,9 @@ from quorum.core.messages.refusals import Codes
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.errors import ErrorCode
 from quorum.transport.link import EXCHANGE_METHOD
+
+ERROR_DOMAIN: Final = "quorate"
+DETAILS_KEY: Final = "grpc-status-details-bin"
 
 _S = grpc.StatusCode
 Statuses = frozenset[grpc.StatusCode]
@@ -35,11 +41,12 @@ _OF_A_CALL: Statuses = frozenset(
     {_S.INVALID_ARGUMENT, _S.RESOURCE_EXHAUSTED, _S.DEADLINE_EXCEEDED, _S.UNAVAILABLE}
 )
 _OF_A_BOUND_CALL: Statuses = _OF_A_CALL | {_S.PERMISSION_DENIED}
+_OF_AN_ELECTION: Statuses = _OF_A_BOUND_CALL | {_S.FAILED_PRECONDITION}
 
 STATUSES: Mapping[str, Statuses] = {
-    "Vote": _OF_A_BOUND_CALL,
-    "BeginQuorumEpoch": _OF_A_BOUND_CALL,
-    "EndQuorumEpoch": _OF_A_BOUND_CALL,
+    "Vote": _OF_AN_ELECTION,
+    "BeginQuorumEpoch": _OF_AN_ELECTION,
+    "EndQuorumEpoch": _OF_AN_ELECTION,
     "Fetch": _OF_A_BOUND_CALL,
     "FetchSnapshot": _OF_A_BOUND_CALL,
     "ChainDigest": _OF_A_BOUND_CALL,
@@ -75,10 +82,25 @@ def name_refusal(request: type[Request], error: ErrorCode) -> None:
         notify(Refusal(Service.PEERS, kind_of(request), Form.ANSWER, error.name))
 
 
-async def end(context: Any, method: str, status: grpc.StatusCode, details: str) -> NoReturn:
-    """End a call or stream. Always raises, to end its handler."""
+async def end(
+    context: Any,
+    method: str,
+    status: grpc.StatusCode,
+    details: str,
+    code: ErrorCode = ErrorCode.NONE,
+) -> NoReturn:
+    """End a call or stream. Always raises, to end its handler.
+
+    A refusal with an error code has it in a google.rpc.Status, as those of other services do.
+    """
     notify(Refusal(Service.PEERS, method, Form.STATUS, status.name))
-    await abort(context, status, details)
+    trailing: tuple[tuple[str, bytes], ...] = ()
+    if code is not ErrorCode.NONE:
+        reason = {"error_code": str(int(code))}
+        rich = Status(code=status.value[0], message=details)
+        rich.details.add().Pack(ErrorInfo(reason=code.name, domain=ERROR_DOMAIN, metadata=reason))
+        trailing = ((DETAILS_KEY, rich.SerializeToString()),)
+    await abort(context, status, details, trailing)
     raise AssertionError("abort raises")
 
 

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from quorum.core.messages.message_types import Message, Request
-from quorum.errors import PeerProtocolError
+from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport.backoff import Backoff
 from quorum.transport.carrier import Carrier
 from quorum.transport.conversation import Conversation, Ended, Ending
@@ -76,6 +76,7 @@ class PeerChannel:
         self._problem = "not connected yet"
         self._has_contact = False
         self._refusal = ""
+        self._refusal_code = ErrorCode.NONE
         """Why requests fail at once during a pause after a refusal; empty at all other times."""
         self.met: Hello | None = None
         """The hello of the process last met at this address; None before the first."""
@@ -129,7 +130,7 @@ class PeerChannel:
         """
         self.want()
         if self._refusal:
-            self._fail_soon(request.request_id, self._refusal)
+            self._fail_soon(request.request_id, self._refusal, self._refusal_code)
             return
         evicted = self._requests.add(request, self._wanted_at)
         if evicted is not None:
@@ -160,6 +161,7 @@ class PeerChannel:
             self._unwell(ended.problem)
             was_established = ended.ending in (Ending.BROKEN, Ending.CLOSED)
             self._refusal = ended.problem if ended.ending is Ending.REFUSED_HELLO else ""
+            self._refusal_code = ended.code if self._refusal else ErrorCode.NONE
             self._fail_open(self._refusal, keep_waiting=was_established)
             now = loop.time()
             match ended.ending:
@@ -300,15 +302,17 @@ class PeerChannel:
             self._waiting.clear()
         for request_id in [each for each in self._requests if each not in waiting]:
             self._requests.take(request_id)
-            self._fail(request_id, refusal)
+            self._fail(request_id, refusal, self._refusal_code)
 
-    def _fail_soon(self, request_id: int, refusal: str = "") -> None:
+    def _fail_soon(
+        self, request_id: int, refusal: str = "", code: ErrorCode = ErrorCode.NONE
+    ) -> None:
         """Fail a request in a later turn of the loop: the caller is still inside ``send``."""
-        asyncio.get_running_loop().call_soon(self._fail, request_id, refusal)
+        asyncio.get_running_loop().call_soon(self._fail, request_id, refusal, code)
 
-    def _fail(self, request_id: int, refusal: str = "") -> None:
+    def _fail(self, request_id: int, refusal: str = "", code: ErrorCode = ErrorCode.NONE) -> None:
         self._link.counters.requests_failed += 1
-        self._link.handler.on_request_failed(self.peer, request_id, refusal)
+        self._link.handler.on_request_failed(self.peer, request_id, refusal, code)
 
     def _unwell(self, problem: str) -> None:
         self._problem = problem

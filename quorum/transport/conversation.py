@@ -17,11 +17,12 @@ from typing import Final
 import grpc
 
 from quorum.core.messages.message_types import Message
-from quorum.errors import PeerProtocolError
+from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport.framing import ALIVE_FRAME, GOODBYE, PROBE, decode_frame
 from quorum.transport.hello import (
     OWN_ADDRESS,
     Hello,
+    HelloProblem,
     decode_hello,
     encode_hello,
     hello_problem,
@@ -69,10 +70,16 @@ class Ended:
 
     ending: Ending
     problem: str
+    code: ErrorCode = ErrorCode.NONE
+    """Error code of a refused hello, if it has one."""
 
 
 class _HelloRefusedError(Exception):
     """This node must not talk to the peer."""
+
+    def __init__(self, problem: HelloProblem) -> None:
+        super().__init__(problem.text)
+        self.code = problem.code
 
 
 class _MovedError(Exception):
@@ -163,7 +170,7 @@ class Conversation:
         theirs = decode_hello(data)
         problem = hello_problem(self._link.hello, theirs)
         if problem is None and self._peer >= 0 and theirs.key.id != self._peer:
-            problem = (
+            problem = HelloProblem(
                 f"node {theirs.key.id} answers where node {self._peer} is expected: "
                 "the address belongs to another node"
             )
@@ -209,7 +216,7 @@ class Conversation:
                 return self._ended(f"no hello within {HELLO_TIMEOUT_S:g} s")
             case _HelloRefusedError():
                 counters.hellos_refused += str(error) != OWN_ADDRESS
-                return Ended(Ending.REFUSED_HELLO, str(error))
+                return Ended(Ending.REFUSED_HELLO, str(error), error.code)
             case PeerProtocolError():
                 counters.malformed += 1
                 ending = Ending.CLOSED if self.is_established else Ending.REFUSED_HELLO

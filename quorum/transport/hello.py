@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from quorum.errors import PeerProtocolError
+from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.transport import codec, framing
 from quorum.transport.limits import DIGEST_BYTES_MAX, FRAME_VERSION_MAX, FRAME_VERSION_MIN
 from quorum.transport.packing import HEADER
@@ -23,7 +23,6 @@ from quorum.v1 import raft_pb2
 
 OWN_ADDRESS: Final = "the address is this node's own"
 """Not a fault: the list of bootstrap servers names every node, including this one."""
-MISMATCH: Final = "LOG_INCARNATION_MISMATCH"
 _PORT_MAX: Final = 65_535
 _PROOF_DOMAIN: Final = b"quorum peer process\0"
 _HINT_DOMAIN: Final = b"quorum peer process, shown where only a message led\0"
@@ -140,11 +139,38 @@ def decode_hello(data: bytes) -> Hello:
     )
 
 
-def hello_problem(ours: Hello, theirs: Hello) -> str | None:
-    """Return why these two must not talk, as a sentence for both operators; None if they may.
+class HelloProblem(NamedTuple):
+    """Why two nodes must not talk."""
+
+    text: str
+    """A sentence for both operators."""
+    code: ErrorCode = ErrorCode.NONE
+    """Its error code, if it has one."""
+
+
+def hello_problem(ours: Hello, theirs: Hello) -> HelloProblem | None:
+    """Return why these two must not talk; None if they may.
 
     "Peer" is the author of ``theirs``.
     """
+    text = _difference(ours, theirs)
+    if text is not None:
+        return HelloProblem(text)
+    if is_other_log(ours.log_incarnation_id, theirs.log_incarnation_id):
+        return HelloProblem(
+            mismatch_text(
+                f"the peer {_name(theirs)}",
+                theirs.log_incarnation_id,
+                _name(ours),
+                ours.log_incarnation_id,
+            ),
+            ErrorCode.LOG_INCARNATION_MISMATCH,
+        )
+    text = _version_difference(ours, theirs)
+    return None if text is None else HelloProblem(text)
+
+
+def _difference(ours: Hello, theirs: Hello) -> str | None:
     if ours.key == theirs.key and ours.key.directory_id != ZERO_UUID:
         return OWN_ADDRESS
     if theirs.key.id != NO_NODE and (theirs.key.directory_id == ZERO_UUID or not theirs.process_id):
@@ -162,13 +188,10 @@ def hello_problem(ours: Hello, theirs: Hello) -> str | None:
             f"{theirs.config_digest.hex() or '(none)'}, that of this node {_name(ours)} "
             f"{ours.config_digest.hex() or '(none)'}: settings that must agree on all nodes differ"
         )
-    if is_other_log(ours.log_incarnation_id, theirs.log_incarnation_id):
-        return mismatch_text(
-            f"the peer {_name(theirs)}",
-            theirs.log_incarnation_id,
-            _name(ours),
-            ours.log_incarnation_id,
-        )
+    return None
+
+
+def _version_difference(ours: Hello, theirs: Hello) -> str | None:
     if (
         theirs.frame_version_min > ours.frame_version_max
         or theirs.frame_version_max < ours.frame_version_min
@@ -191,7 +214,8 @@ def is_other_log(ours: Uuid, theirs: Uuid) -> bool:
 def mismatch_text(peer: str, theirs: Uuid, own_name: str, ours: Uuid) -> str:
     """Return why two logs must not be mixed: both ids, and what to do."""
     return (
-        f"{MISMATCH}: the directory of {peer} is of {_incarnation(theirs)} of the log, that of "
+        f"{ErrorCode.LOG_INCARNATION_MISMATCH.name}: the directory of {peer} is of "
+        f"{_incarnation(theirs)} of the log, that of "
         f"this node {own_name} of {_incarnation(ours)}. The log was recovered or restored, so "
         "their records may differ: move the directory that is left behind aside, and run `quorate "
         "format --no-initial-voters --log-incarnation ID` with the id of the log that goes on"

@@ -152,10 +152,11 @@ class InboundStream:
         await context.write(encode_hello(served_hello(self._link.hello)))
         problem = hello_problem(self._link.hello, theirs)
         if problem is not None:
-            if problem != OWN_ADDRESS:
+            if problem.text != OWN_ADDRESS:
                 self._link.counters.hellos_refused += 1
-                self._warn(f"stream refused: {problem}")
-            await end(context, EXCHANGE_METHOD, grpc.StatusCode.FAILED_PRECONDITION, problem)
+                self._warn(f"stream refused: {problem.text}")
+            status = grpc.StatusCode.FAILED_PRECONDITION
+            await end(context, EXCHANGE_METHOD, status, problem.text, problem.code)
         await self._check_identity(theirs)
         self._peer_session = await self._peer_sessions.claim(theirs, self._probe)
         if self._peer_session is None:

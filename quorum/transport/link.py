@@ -13,6 +13,7 @@ from grpc import aio
 
 from quorum.config import QuorumConfig
 from quorum.core.messages.message_types import Received, ReceivedRequest
+from quorum.errors import ErrorCode
 from quorum.supervisor import Supervisor
 from quorum.transport.counters import TransportCounters
 from quorum.transport.hello import Hello
@@ -54,7 +55,13 @@ class PeerHandler(Protocol):
     def on_refused(self, peer: NodeId) -> None:
         """Take note that an established connection broke and reconnecting was refused (ADR 8)."""
 
-    def on_request_failed(self, peer: NodeId, request_id: int, refusal: str = "") -> None:
+    def on_request_failed(
+        self,
+        peer: NodeId,
+        request_id: int,
+        refusal: str = "",
+        code: ErrorCode = ErrorCode.NONE,
+    ) -> None:
         """Take note that a request has no answer and will get none.
 
         ``refusal`` is the reason why one side refuses to talk to the other; else empty.

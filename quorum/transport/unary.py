@@ -35,14 +35,13 @@ from quorum.core.messages.fetch_messages import FetchRequest
 from quorum.core.messages.message_types import Message, ReceivedRequest, Request, Response
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
-from quorum.errors import PeerProtocolError
+from quorum.errors import ErrorCode, PeerProtocolError
 from quorum.fair_share import FairShare
 from quorum.transport import codec
 from quorum.transport.answers import end, name_refusal
 from quorum.transport.callers import caller_of
 from quorum.transport.codec import PEERS
 from quorum.transport.framing import sender_key
-from quorum.transport.hello import MISMATCH
 from quorum.transport.limits import UNARY_CALLS_MAX, UNARY_WAIT_S_MAX
 from quorum.transport.link import Link
 from quorum.transport.message_reads import MessageLateError, MessageReads
@@ -62,6 +61,10 @@ class _StoppingError(Exception):
 
 class _UnprovenError(Exception):
     """The caller has not proven that it is the replica in its request: PERMISSION_DENIED."""
+
+
+class _OtherLogError(Exception):
+    """The log here is of another incarnation than the caller may assume: FAILED_PRECONDITION."""
 
 
 class _Call:
@@ -161,8 +164,9 @@ class UnaryCalls:
     def _check_author(self, author: NodeId, context: Any) -> None:
         own = self._link.hello.log_incarnation_id
         if own != ZERO_UUID:
-            raise _UnprovenError(
-                f"{MISMATCH}: the log here is of incarnation {uuid_to_text(own)}, and a unary call "
+            raise _OtherLogError(
+                f"{ErrorCode.LOG_INCARNATION_MISMATCH.name}: the log here is of incarnation "
+                f"{uuid_to_text(own)}, and a unary call "
                 f"states none; node {author} takes part in elections on its stream (Exchange)"
             )
         names = self._link.names
@@ -234,6 +238,10 @@ class UnaryCalls:
             except PeerProtocolError as error:
                 counters.malformed += 1
                 await end(context, name, grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            except _OtherLogError as error:
+                code = ErrorCode.LOG_INCARNATION_MISMATCH
+                status = grpc.StatusCode.FAILED_PRECONDITION
+                await end(context, name, status, str(error), code)
             except _UnprovenError as error:
                 await end(context, name, grpc.StatusCode.PERMISSION_DENIED, str(error))
             except _StoppingError:

@@ -70,6 +70,7 @@ class ErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_CODE_VOTER_REMOVED: _ClassVar[ErrorCode]
     ERROR_CODE_DIGEST_MISMATCH: _ClassVar[ErrorCode]
     ERROR_CODE_REPLICA_REGRESSED: _ClassVar[ErrorCode]
+    ERROR_CODE_LOG_INCARNATION_MISMATCH: _ClassVar[ErrorCode]
 ERROR_CODE_NONE: ErrorCode
 ERROR_CODE_UNKNOWN_SERVER_ERROR: ErrorCode
 ERROR_CODE_OFFSET_OUT_OF_RANGE: ErrorCode
@@ -133,6 +134,7 @@ ERROR_CODE_PRODUCER_WINDOW_EXCEEDED: ErrorCode
 ERROR_CODE_VOTER_REMOVED: ErrorCode
 ERROR_CODE_DIGEST_MISMATCH: ErrorCode
 ERROR_CODE_REPLICA_REGRESSED: ErrorCode
+ERROR_CODE_LOG_INCARNATION_MISMATCH: ErrorCode
 
 class OffsetAndEpoch(_message.Message):
     __slots__ = ("offset", "epoch")

@@ -15,6 +15,7 @@ from quorate.controller.controller import Controller
 from quorate.controller.requests import Answer, RequestContext
 from quorum.batch import scan_batches, with_position
 from quorum.core.contract.output import LeadershipChanged
+from quorum.core.voters.voter_set import NO_VOTERS, VoterSet
 from quorum.errors import InvariantViolation
 from quorum.types import NodeId, SnapshotId, VersionRange
 from statemachine.batches import decode_batch
@@ -116,6 +117,11 @@ class ModelController:
             self._pending.append(with_position(batch, self.log_end_offset, self.epoch))
             self.log_end_offset += count
         return self.log_end_offset
+
+    def voter_set_at(self, end_offset: int) -> VoterSet:
+        """Return a set of the first incarnation of the log: nobody recovers here."""
+        del end_offset
+        return NO_VOTERS
 
     def read(self, token: int) -> None:
         """Confirm at once: there is no other leader."""

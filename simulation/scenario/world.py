@@ -16,7 +16,7 @@ from quorum.core.contract.local_events import ConnectionRefused, RequestFailed
 from quorum.core.messages.message_types import Message, Request
 from quorum.core.messages.snapshot_messages import FetchSnapshotResponse
 from quorum.core.state.upstream import NO_RELAYS
-from quorum.errors import QuorateError
+from quorum.errors import ErrorCode, QuorateError
 from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
 from simulation.harness.arrival import arrived
@@ -173,9 +173,10 @@ class World:
         if replica is not None:
             self.step(node_id, lambda: replica.on_local_event(ConnectionRefused(peer)))
 
-    def unanswered(self, envelope: Envelope) -> None:
-        """Report to the sender of a request that there will be no answer."""
-        failed = RequestFailed(envelope.to, envelope.message.request_id)
+    def unanswered(self, envelope: Envelope, code: ErrorCode = ErrorCode.NONE) -> None:
+        """Report to the sender of a request that there will be no answer; ``code``: refused so."""
+        refusal = code.name if code else ""
+        failed = RequestFailed(envelope.to, envelope.message.request_id, refusal, code)
         replica = self.running(envelope.sender).replica
         if replica is not None:
             self.step(envelope.sender, lambda: replica.on_local_event(failed))

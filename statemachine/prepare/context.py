@@ -40,6 +40,8 @@ class EvaluationContext:
     """Sender of the command."""
     uses_native_codec: bool = True
     """Whether our own record types may be written; Kafka's readers do not know them."""
+    log_incarnation: bytes = b""
+    """Id of the incarnation of the log, 16 bytes; empty: positions of any are accepted."""
     kraft_version: int = 0
     """Finalised kraft.version, which is in control records and not in the image."""
     voter_versions: Callable[[], Mapping[NodeId, Sequence[VersionRange] | None]] = dict

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from quorum.errors import CommandError, ErrorCode
+from quorum.types import uuid_to_text
 from statemachine.commands import CommitPosition, ImportBatch, WithPosition
 from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View
@@ -29,10 +30,12 @@ def prepare_commit_position(
     """Return the record that sets a group's position; it renews the position's expiry.
 
     Raises:
-        CommandError: INVALID_REQUEST for a position that no consumer can have.
+        CommandError: INVALID_REQUEST for a position that no consumer can have,
+            LOG_INCARNATION_MISMATCH for one in another incarnation of the log.
     """
     del view
     _check(command)
+    _check_incarnation(command, context)
     record = CommittedPositionRecord(
         command.group,
         command.offset,
@@ -71,6 +74,21 @@ def check_combination(command: WithPosition) -> None:
     if command.position.dry_run != command.command.dry_run:
         raise CommandError(
             ErrorCode.INVALID_REQUEST, "dry_run of the command and of its position differ"
+        )
+
+
+def _check_incarnation(command: CommitPosition, context: EvaluationContext) -> None:
+    """Refuse a position that was not verified in this incarnation of the log.
+
+    What was read there may be gone, and what follows from it must not be written (ADR 65).
+    """
+    read, log = command.log_incarnation, context.log_incarnation
+    if read and log and read != log:
+        raise CommandError(
+            ErrorCode.LOG_INCARNATION_MISMATCH,
+            f"the position is in incarnation {uuid_to_text(read)} of the log, this log is "
+            f"incarnation {uuid_to_text(log)}: poll once, so that the consumer verifies its "
+            "position, and process again from there",
         )
 
 

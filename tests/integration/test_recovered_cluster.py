@@ -10,6 +10,7 @@ import pytest
 
 from quorate.cli.exits import Exit
 from quorate.demo.local_cluster import LocalNode
+from quorum.types import uuid_to_text
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import config_value, wait_equal_images, write_configs
 
@@ -59,6 +60,12 @@ def return_to(cluster: Processes, node: LocalNode, directory: Path) -> None:
             lambda n=each: cluster.metric(n, REFUSED) > refused[n.id] or None,
         )
     assert not cluster.is_ready(node)
+    servers = ",".join(each.address for each in others)
+    added = cluster.run(
+        "--bootstrap", servers, "--timeout", "8", "quorum", "add-voter", "9", "--force",
+        "--directory-id", uuid_to_text(b"9" * 16), "--endpoint", f"CONTROLLER://{node.address}",
+    )  # fmt: skip
+    assert (added.status, MISMATCH in added.err) == (Exit.CONFLICT, True), added.err
     write_configs(cluster, ["1000"])
     assert cluster.metric(leader, "quorate_raft_epoch") == epoch
     cluster.kill(node)

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from quorate.client.cluster import CLUSTER_ID_KEY
-from quorate.services.errors import CODE_OF_ERROR, DETAILS_KEY
+from quorate.services.errors import CODE_OF_ERROR
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from quorum.core.protocol.role_transitions import TRANSITIONS, Step
 from quorum.errors import ErrorCode
 from quorum.transport import framing, limits, packing
+from quorum.transport.answers import DETAILS_KEY
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
 from tests.support.doc_regions import code, table
 

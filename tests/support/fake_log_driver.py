@@ -9,6 +9,7 @@ from quorum.batch import with_position
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
 from quorum.core.contract.output import LeadershipChanged
+from quorum.core.voters.voter_set import NO_VOTERS, VoterSet
 from quorum.types import NO_NODE, NodeId, VersionRange
 
 ME: NodeId = 1
@@ -51,6 +52,11 @@ class FakeLogDriver:
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
         return self.versions
+
+    def voter_set_at(self, end_offset: int) -> VoterSet:
+        """Return a set of the first incarnation of the log: nobody recovers here."""
+        del end_offset
+        return NO_VOTERS
 
     def read(self, token: int) -> None:
         self.tokens.append(token)

@@ -84,6 +84,7 @@ class RecordingHandler:
     refused: list[int] = field(default_factory=list)
     failed: list[tuple[int, int]] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    refusal_codes: list[ErrorCode] = field(default_factory=list)
     """Errors of the failed requests, in their order; empty for a timeout."""
     on_request: Callable[[int, Message], None] | None = None
     _waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = field(default_factory=list)
@@ -104,9 +105,16 @@ class RecordingHandler:
         self.refused.append(peer)
         self._check()
 
-    def on_request_failed(self, peer: int, request_id: int, refusal: str = "") -> None:
+    def on_request_failed(
+        self,
+        peer: int,
+        request_id: int,
+        refusal: str = "",
+        code: ErrorCode = ErrorCode.NONE,
+    ) -> None:
         self.failed.append((peer, request_id))
         self.refusals.append(refusal)
+        self.refusal_codes.append(code)
         self._check()
 
     async def until(self, condition: Callable[[], bool]) -> None:

@@ -84,6 +84,8 @@ class RequestFailed:
     request_id: int
     refusal: str = ""
     """Why one side refuses to talk to the other; empty if the peer was only silent."""
+    code: ErrorCode = ErrorCode.NONE
+    """Error code of the refusal, if it has one."""
 
 
 @value

@@ -168,11 +168,16 @@ def on_probe_response(
             _append_change(core, leader, change)
 
 
-def on_probe_failed(core: CoreState, request: PeerRequest, refusal: str = "") -> None:
+def on_probe_failed(
+    core: CoreState,
+    request: PeerRequest,
+    refusal: str = "",
+    code: ErrorCode = ErrorCode.NONE,
+) -> None:
     """Repeat a probe of an unreachable endpoint until the change's deadline."""
     leader = core.role
     if isinstance(leader, Leader) and leader.change is not None:
-        leader.change.probe_refusal = refusal
+        leader.change.probe_refusal, leader.change.probe_refusal_code = refusal, code
         retry_later(core, request)
         leader.membership_due_ms = min(leader.membership_due_ms, request.due_ms)
 
@@ -269,7 +274,13 @@ def _end_if_over(core: CoreState, leader: Leader) -> None:
         if change.probe_refusal and change.offset < 0:
             # The replica is unsuitable, not slow: a retry fails until one side is changed.
             message = f"node {change.voter.key.id} cannot take part: {change.probe_refusal}"
-            _give_up(core, leader, change, ErrorCode.INVALID_REQUEST, message)
+            _give_up(
+                core,
+                leader,
+                change,
+                change.probe_refusal_code or ErrorCode.INVALID_REQUEST,
+                message,
+            )
             return
         what = "committed" if change.offset >= 0 else "reached"
         _give_up(core, leader, change, ErrorCode.REQUEST_TIMED_OUT, f"not {what} in time")

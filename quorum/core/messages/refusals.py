@@ -41,9 +41,16 @@ ADDING: Final[Codes] = frozenset(
         ErrorCode.VOTER_REMOVED,
         ErrorCode.INELIGIBLE_REPLICA,
         ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.LOG_INCARNATION_MISMATCH,
     }
 )
 REMOVING: Final[Codes] = frozenset({ErrorCode.VOTER_NOT_FOUND, ErrorCode.RESOURCE_EXHAUSTED})
-UPDATING: Final[Codes] = frozenset({ErrorCode.VOTER_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
+UPDATING: Final[Codes] = frozenset(
+    {
+        ErrorCode.VOTER_NOT_FOUND,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.LOG_INCARNATION_MISMATCH,
+    }
+)
 OF_CHANGES: Final = TO_LEADER | TO_OPERATORS
 OF_OPERATORS: Final = TO_OPERATORS | {ErrorCode.INVALID_REQUEST}

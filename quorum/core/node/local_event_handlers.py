@@ -41,7 +41,7 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.roles import Follower, Leader
 from quorum.core.voters.versions import Versions, with_kraft_version
-from quorum.errors import QuorumUsageError
+from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.types import NodeId
 
 
@@ -55,7 +55,7 @@ def on_local_event(core: CoreState, event: LocalEvent) -> None:
         case ConnectionRefused():
             _on_connection_refused(core, event.peer)
         case RequestFailed():
-            _on_request_failed(core, event.peer, event.request_id, event.refusal)
+            _on_request_failed(core, event.peer, event.request_id, event.refusal, event.code)
         case SnapshotCreated():
             _on_snapshot_created(core, event)
         case SnapshotSealed():
@@ -113,7 +113,9 @@ def _on_connection_refused(core: CoreState, peer: NodeId) -> None:
         lose_leader(core, core.rng.randint(0, core.config.lost_leader_jitter_ms))
 
 
-def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: str) -> None:
+def _on_request_failed(
+    core: CoreState, peer: NodeId, request_id: int, refusal: str, code: ErrorCode
+) -> None:
     request = core.requests.get(request_id)
     if request is None:
         forget_chunk(core, request_id)
@@ -127,7 +129,7 @@ def _on_request_failed(core: CoreState, peer: NodeId, request_id: int, refusal: 
         case Purpose.BEGIN_EPOCH:
             leadership_term.on_begin_failed(core, request)
         case Purpose.PROBE:
-            voter_changes.on_probe_failed(core, request, refusal)
+            voter_changes.on_probe_failed(core, request, refusal, code)
         case Purpose.TRANSFER:
             transfer.on_failed(core)
         case Purpose.READ_POSITION:

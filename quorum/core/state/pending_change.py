@@ -12,6 +12,7 @@ from enum import Enum
 
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.peer_requests import PeerRequest, Purpose
+from quorum.errors import ErrorCode
 from quorum.types import NodeId, Voter
 
 
@@ -62,6 +63,7 @@ class PendingChange:
     """The BeginQuorumEpoch to the endpoint. Silence lasts until the change has taken too long."""
     probe_refusal: str = ""
     """Why the last probe's handshake was refused; empty when the endpoint was only silent."""
+    probe_refusal_code: ErrorCode = ErrorCode.NONE
 
     def __post_init__(self) -> None:
         self.probe = PeerRequest(self.voter.key.id, Purpose.PROBE)

@@ -1,12 +1,14 @@
-"""drop [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [notify=yes]
+"""drop [to=2] [from=1] [type=Fetch] [only=requests] [count=1] [notify=yes] [code=NAME]
 
 Lose the queued messages that match. With ``notify=yes`` the sender of a request is notified at
-once that no response will come, as when a connection breaks.
+once that no response will come, as when a connection breaks; with a code, as when the handshake was
+refused with it.
 """
 
 from __future__ import annotations
 
 from quorum.core.messages.message_types import Request
+from quorum.errors import ErrorCode
 from simulation.scenario.filters import filter_of
 from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.outlet import Kind
@@ -18,6 +20,7 @@ def run(world: World, args: Arguments) -> None:
     wanted = filter_of(args)
     count = args.number("count", 0)
     is_notified = args.text("notify") == "yes"
+    code = ErrorCode[args.text("code") or "NONE"]
     args.finish()
     chosen = [each for each in world.queue if wanted.matches(each)][: count or None]
     if not chosen:
@@ -30,4 +33,4 @@ def run(world: World, args: Arguments) -> None:
         )
         world.outlet.end_step()
         if is_notified and isinstance(envelope.message, Request):
-            world.unanswered(envelope)
+            world.unanswered(envelope, code)

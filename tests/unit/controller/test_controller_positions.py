@@ -6,6 +6,7 @@ import pytest
 
 from quorate.controller.requests import Answer
 from quorum.errors import ErrorCode
+from quorum.types import ZERO_UUID
 from statemachine.codec import decode_record
 from statemachine.commands import (
     CommitPosition,
@@ -26,7 +27,7 @@ from tests.support.image_builder import replayed
 
 ANN = "tls:ann"
 READ_TO_9 = CommitPosition(
-    "g", 9, 3, (ReadEpoch(1, 0), ReadEpoch(3, 4, b"d" * 16)), b"e" * 16, b"i" * 16, "mine"
+    "g", 9, 3, (ReadEpoch(1, 0), ReadEpoch(3, 4, b"d" * 16)), b"e" * 16, ZERO_UUID, "mine"
 )
 
 
@@ -52,7 +53,7 @@ def test_a_position_is_kept_with_all_its_fields_and_the_newest_counts() -> None:
     assert bench.ask(READ_TO_9).code is ErrorCode.NONE
     kept = bench.controller.image.positions.of("g")
     assert kept == CommittedPositionRecord(
-        "g", 9, 3, (PositionEpoch(1, 0), PositionEpoch(3, 4, b"d" * 16)), b"e" * 16, b"i" * 16,
+        "g", 9, 3, (PositionEpoch(1, 0), PositionEpoch(3, 4, b"d" * 16)), b"e" * 16, ZERO_UUID,
         "mine", 1_050,
     )  # fmt: skip
     assert bench.last_records() == [kept]

@@ -12,11 +12,11 @@ from google.rpc.status_pb2 import Status
 
 from quorate.services import admin, metadata
 from quorate.services.admission import ServiceLimits
-from quorate.services.errors import DETAILS_KEY
 from quorate.services.ports import Outcome
 from quorate.services.registration import HEALTH_WATCHES_MAX, ClientServices
 from quorum.core.contract.local_events import OPERATOR_REQUESTS
 from quorum.errors import CorruptBatchError, ErrorCode, StorageError
+from quorum.transport.answers import DETAILS_KEY
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.metadata_pb2 import ReadLevel, ReadOptions
 from tests.support.served_node import FakeNode, cluster, serving

@@ -20,8 +20,8 @@ from quorate.client.limits import (
     SERVER_OPTIONS,
     SERVER_PING_INTERVAL_MIN_MS,
 )
-from quorate.services.errors import DETAILS_KEY
 from quorate.services.identity import principal_of
+from quorum.transport.answers import DETAILS_KEY
 from quorum.v1 import admin_pb2, metadata_pb2
 from tests.support.served_node import cluster, serving
 

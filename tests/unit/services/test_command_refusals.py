@@ -16,8 +16,8 @@ from google.rpc.status_pb2 import Status
 
 from quorate.services.access import AccessPolicy
 from quorate.services.answers import ANSWERS, COMMAND_CODES
-from quorate.services.errors import DETAILS_KEY
 from quorum.errors import ErrorCode
+from quorum.transport.answers import DETAILS_KEY
 from quorum.transport.node_names import NodeNames
 from quorum.v1 import commands_pb2, common_pb2, metadata_pb2
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
@@ -143,6 +143,9 @@ CASES: dict[str, Case] = {
     "DUPLICATE_BROKER_REGISTRATION": one("register_broker", **{**BROKER, "broker_id": 1}),
     "BROKER_ID_NOT_REGISTERED": one("unregister_broker", broker_id=9),
     "STALE_BROKER_EPOCH": one("broker_heartbeat", broker_id=1, broker_epoch=99),
+    "LOG_INCARNATION_MISMATCH": one(
+        "commit_position", group="g", offset=1, leader_epoch=1, log_incarnation=ABSENT
+    ),
     "INVALID_TRANSACTION_TIMEOUT": one(
         "init_producer_id", transactional_id="n", timeout_ms=900_001
     ),

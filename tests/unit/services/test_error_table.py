@@ -21,7 +21,6 @@ from quorate.client.errors import (
 )
 from quorate.services.errors import (
     CODE_OF_ERROR,
-    DETAILS_KEY,
     RequestRefusedError,
     code_of,
     rich_status,
@@ -34,6 +33,7 @@ from quorum.errors import (
     QuorateError,
     StorageError,
 )
+from quorum.transport.answers import DETAILS_KEY
 from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint, OffsetBounds
 
 

@@ -14,7 +14,7 @@ from google.rpc.status_pb2 import Status
 from quorate.client.limits import READ_MESSAGE_BYTES_MAX, READS_PER_MESSAGE_MAX
 from quorate.services import read_stream
 from quorate.services.admission import ServiceLimits
-from quorate.services.errors import DETAILS_KEY
+from quorum.transport.answers import DETAILS_KEY
 from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
     DescribeConfigsRequest,

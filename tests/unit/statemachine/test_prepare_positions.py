@@ -8,7 +8,14 @@ import pytest
 
 from quorum.errors import CommandError, ErrorCode, ReplayError
 from quorum.log_position import LINEAGE_EPOCHS_MAX
-from statemachine.commands import CommitPosition, ImportBatch, ReadEpoch, WithPosition
+from quorum.types import uuid_to_text
+from statemachine.commands import (
+    CommitPosition,
+    ImportBatch,
+    InitProducerId,
+    ReadEpoch,
+    WithPosition,
+)
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE
 from statemachine.import_state import SourcePosition
@@ -29,6 +36,21 @@ def test_the_bounds_are_within_what_a_client_commits() -> None:
     largest = replace(VALID, offset=2**40, epochs=epochs, metadata="x" * METADATA_LENGTH_MAX)
     assert len(prepare(EMPTY_IMAGE, largest, evaluation()).records) == 1
     assert POSITION_EPOCHS_MAX < LINEAGE_EPOCHS_MAX
+
+
+def test_a_position_of_another_incarnation_of_the_log_is_refused() -> None:
+    """What was read there may be gone (ADR 65). Unknown incarnations are not compared."""
+    here, there = b"h" * 16, b"t" * 16
+    context = evaluation()
+    for read, log in ((b"", here), (there, b""), (here, here)):
+        context.log_incarnation = log
+        assert prepare(EMPTY_IMAGE, replace(VALID, log_incarnation=read), context).records
+    stale = replace(VALID, log_incarnation=there)
+    init = InitProducerId()
+    for command in (stale, WithPosition(init, stale)):
+        with pytest.raises(CommandError, match=uuid_to_text(there)) as caught:
+            prepare(EMPTY_IMAGE, command, context)
+        assert caught.value.code is ErrorCode.LOG_INCARNATION_MISMATCH
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import grpc
 import pytest
 
+from quorum.errors import ErrorCode
 from quorum.transport.framing import encode_frame
 from quorum.transport.hello import Hello, decode_hello, encode_hello, hello_problem
 from quorum.transport.limits import (
@@ -72,7 +73,10 @@ def test_a_difference_is_reported_with_both_values(theirs: Hello, words: list[st
     problem = hello_problem(OURS, theirs)
     assert problem is not None
     for word in words:
-        assert word in problem
+        assert word in problem.text
+    is_other_log = theirs.log_incarnation_id != OURS.log_incarnation_id
+    expected = ErrorCode.LOG_INCARNATION_MISMATCH if is_other_log else ErrorCode.NONE
+    assert problem.code is expected
 
 
 def test_equal_clusters_talk() -> None:
@@ -113,6 +117,9 @@ def test_a_refused_stream_carries_no_message_and_has_a_reason(
             await follower.handler.until(lambda: follower.handler.failed == [(dialled, 1)])
             assert leader.handler.received == []
             assert words in follower.network.statuses()[0].problem
+            is_other_log = words == "LOG_INCARNATION_MISMATCH"
+            code = ErrorCode.LOG_INCARNATION_MISMATCH if is_other_log else ErrorCode.NONE
+            assert follower.handler.refusal_codes == [code]
             assert follower.link.counters.hellos_refused >= 1
 
     with caplog.at_level(logging.WARNING):

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from grpc import aio
 
+from quorate.client.errors import LogIncarnationError, from_rpc
 from quorum.transport.answers import STATUSES, abort
 from quorum.transport.hello import Hello
 from quorum.transport.limits import CLIENT_OPTIONS
@@ -113,7 +114,8 @@ def test_a_recovered_log_has_elections_on_streams_only(method: str) -> None:
             call = channel.unary_unary(f"/quorum.v1.RaftService/{method}")
             with pytest.raises(aio.AioRpcError) as caught:
                 await call(REQUESTS[method].SerializeToString(), timeout=PATIENCE_S)
-            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+            assert type(from_rpc(caught.value)) is LogIncarnationError
             assert "LOG_INCARNATION_MISMATCH" in str(caught.value.details())
             assert node.handler.received == []
 

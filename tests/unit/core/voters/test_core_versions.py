@@ -127,14 +127,23 @@ def test_the_voter_record_has_the_versions_that_the_new_voter_reports() -> None:
     assert (entry.min_supported_version, entry.max_supported_version) == (0, 1)
 
 
-def test_a_refused_handshake_is_reported_at_the_timeout() -> None:
+@pytest.mark.parametrize(
+    ("why", "code", "expected"),
+    [
+        ("it understands frame versions 3 to 4", ErrorCode.NONE, ErrorCode.INVALID_REQUEST),
+        ("of another log", *[ErrorCode.LOG_INCARNATION_MISMATCH] * 2),
+    ],
+)
+def test_a_refused_handshake_is_reported_at_the_timeout(
+    why: str, code: ErrorCode, expected: ErrorCode
+) -> None:
     cluster = led()
     cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(1, voter(4))))
     peer, request = probe_in(cluster)
     cluster.cut |= {(1, 4)}
     cluster.queue.clear()
-    why = RequestFailed(peer, request.request_id, "it understands frame versions 3 to 4")
-    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, why))
+    refused = RequestFailed(peer, request.request_id, why, code)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, refused))
     cluster.hold |= {(1, 4)}
     for _ in range(300):
         if any(isinstance(each, RequestSettled) for each in cluster.members[1].progress):
@@ -142,13 +151,13 @@ def test_a_refused_handshake_is_reported_at_the_timeout() -> None:
         cluster.advance(10)
         for _, to, each in cluster.sent[-4:]:
             if to == peer and isinstance(each, BeginQuorumEpochRequest):
-                again = RequestFailed(peer, each.request_id, why.refusal)
+                again = RequestFailed(peer, each.request_id, why, code)
                 cluster.call(
                     1, lambda node, event=again: node.on_local_event(cluster.now_ms, event)
                 )
     answer = answered(cluster)
-    assert (answer.error, answer.offset) == (ErrorCode.INVALID_REQUEST, -1)
-    assert "frame versions 3 to 4" in answer.message
+    assert (answer.error, answer.offset) == (expected, -1)
+    assert why in answer.message
 
 
 def test_a_feature_at_level_0_is_required_of_no_voter() -> None:
