@@ -29,6 +29,7 @@ from quorate.server.ending import Ending, trace_of
 from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
 from quorate.server.reload import Reload
+from quorate.server.service_manager import READY, STOPPING, ServiceManager, Watchdog
 from quorate.server.stop_signals import StopSignals
 from quorate.visible_text import visible
 from quorum.errors import ConfigError, IdentityError, StorageError
@@ -95,7 +96,7 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     if config.node.huge_pages:
         _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
     try:
-        await live(node, ending)
+        await live(node, ending, ServiceManager())
     except Exception as error:
         if ending.failure is None:
             raise
@@ -105,23 +106,30 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     return _report_end(ending)
 
 
-async def live(node: ServerNode, ending: Ending) -> None:
+async def live(node: ServerNode, ending: Ending, manager: ServiceManager) -> None:
     """Start, serve until there is a reason to end, transfer leadership unless it is a failure,
     stop.
 
-    The reason may come before the start is over: the start is finished then, not broken off.
+    The reason may come before the start is over: the start is finished then, not broken off. The
+    manager is told that the node has started once it listens, with or without a leader: the first
+    start of a cluster needs all its voters.
     """
+    watchdog = Watchdog(manager, node.host.take_turn)
     collection = CycleCollection(lambda: node.replica.controller.image.provenance.end_offset)
     try:
         await node.start()
         if not ending.is_due:
             collection.start()
+            manager.notify(READY)
+            watchdog.start()
             _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
         await ending.wait()
+        manager.notify(STOPPING)
         if ending.failure is None:
             await ending.unless_failed(node.transfer_leadership())
     finally:
         collection.stop()
+        watchdog.stop()
         await node.stop()
 
 

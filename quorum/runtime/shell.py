@@ -112,6 +112,11 @@ class Shell:
         delay = max(0, deadline_ms - self.clock.now_ms()) / 1000
         self._timer = self._loop.call_later(delay, self._tick)
 
+    def take_turn(self) -> bool:
+        """Take a turn of the raft loop now, due or not; return whether the replica still works."""
+        self.guard(self._wheel.tick)
+        return not (self._is_stopped or self._has_failed)
+
     def _tick(self) -> None:
         self._timer = None
         self.guard(self._wheel.tick)

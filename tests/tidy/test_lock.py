@@ -15,6 +15,8 @@ from tests.gate.vulnerabilities import report
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "deploy" / "requirements.lock").read_text("utf-8")
+EXTRAS = ("codecs", "fast", "console")
+"""What the image has besides the dependencies that everybody needs."""
 PINNED = {
     canonicalize_name(name): (version, hashes.count("--hash=sha256:"))
     for name, version, hashes in re.findall(
@@ -28,8 +30,17 @@ def wanted() -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     return [
-        Requirement(each) for each in (*project["dependencies"], *extras["codecs"], *extras["fast"])
+        Requirement(each)
+        for each in (
+            *project["dependencies"],
+            *(each for extra in EXTRAS for each in extras[extra]),
+        )
     ]
+
+
+def test_the_lock_is_made_with_these_extras() -> None:
+    command = (ROOT / ".ci" / "dependencies").read_text("utf-8")
+    assert sorted(re.findall(r"--extra (\w+)", command)) == sorted(EXTRAS)
 
 
 @pytest.mark.parametrize("requirement", wanted(), ids=str)

@@ -179,3 +179,20 @@ def test_a_failure_after_the_stop_is_reported() -> None:
         shell.on_failure(failure)
 
     assert run(scenario, Disk(), Wheel()) == [failure]
+
+
+def test_a_turn_reports_whether_the_replica_works() -> None:
+    """What feeds a watchdog: a turn of the replica, and none of one that has failed."""
+
+    async def scenario(shell: Shell, failures: list[BaseException]) -> None:
+        shell.start()
+        assert shell.take_turn()
+        wheel.failure = ValueError("broken")
+        assert not shell.take_turn()
+        assert failures == [wheel.failure]
+        assert not shell.take_turn()
+        assert wheel.calls == 2
+        shell.stop(60)
+
+    wheel = Wheel()
+    run(scenario, Disk(), wheel)

@@ -10,12 +10,21 @@ import pytest
 from quorate.server.ending import Ending
 from quorate.server.node import ServerNode
 from quorate.server.process import live
+from quorate.server.service_manager import ServiceManager
 from quorum.errors import StorageError
+
+
+class Host:
+    """The part of a fake node that a watchdog uses; nobody watches here."""
+
+    def take_turn(self) -> bool:
+        raise AssertionError
 
 
 class Node:
     """A fake ``ServerNode``: records calls, and ends as configured."""
 
+    host = Host()
     node_id = 1
     client_address = "nowhere:1"
 
@@ -59,7 +68,7 @@ def test_a_reason_to_end_during_the_start(
         ending = Ending()
         node = Node(ending, "start", failure)
         with caplog.at_level("INFO"):
-            await asyncio.wait_for(live(cast("ServerNode", node), ending), 60)
+            await asyncio.wait_for(live(cast("ServerNode", node), ending, ServiceManager({})), 60)
         assert ending.failure is failure
         return node.done
 
@@ -74,7 +83,7 @@ def test_a_failure_after_the_request_is_kept(at: str) -> None:
         failure = StorageError("cannot sync")
         node = Node(ending, at, failure)
         ending.ask()
-        await asyncio.wait_for(live(cast("ServerNode", node), ending), 60)
+        await asyncio.wait_for(live(cast("ServerNode", node), ending, ServiceManager({})), 60)
         return node.done, ending.failure
 
     done, failure = asyncio.run(run())
