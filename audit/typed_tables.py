@@ -232,6 +232,7 @@ WITHOUT_EFFECT: frozenset[type[records.MetadataRecord]] = frozenset(
         records.EndTransactionRecord,
         records.AbortTransactionRecord,
         # Occur in checkpoints only.
+        records.AnsweredRequestsRecord,
         records.BrokerEpochRecord,
         records.ProducerStateRecord,
         # Shown in ``history`` only, with hidden credentials.

@@ -18,6 +18,7 @@ from statemachine.import_state import IMPORT_KEY
 from statemachine.imports import state_record
 from statemachine.records import (
     METADATA_VERSION,
+    AnsweredRequestsRecord,
     BrokerEpochRecord,
     ClientQuotaRecord,
     ConfigRecord,
@@ -81,6 +82,7 @@ def count_records(image: MetadataImage) -> int:
         + (image.cluster.highest_broker_epoch != NO_EPOCH)
         + len(producer_state.states)
         + len(producer_state.transactional_ids)
+        + len(producer_state.requests)
         + len(image.positions.by_group)
         + (image.source is not None)
     )
@@ -244,6 +246,9 @@ def _own(image: MetadataImage) -> Iterator[MetadataRecord]:
     transactional = image.producers.transactional_ids
     for name in sorted(transactional):
         yield transactional[name]
+    requests = image.producers.requests
+    for name in sorted(requests):
+        yield AnsweredRequestsRecord(name, requests[name])
     positions = image.positions.by_group
     for group in sorted(positions):
         yield positions[group]

@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgpack
 
 from quorum.errors import CommandError, ErrorCode, ReplayError
+from statemachine.known_producer import ProducerError, hidden_producer, known_producer
+from statemachine.records import AnsweredRequest
 from statemachine.sections.producers import (
+    EPOCH_MAX,
     PRODUCER_WINDOW,
     Applied,
     ProducersDelta,
@@ -36,14 +39,14 @@ if TYPE_CHECKING:
 HEADER_OPEN = "open"
 """Record header with the oldest sequence that the client awaits an answer to, decimal digits."""
 
+HEADER_REQUEST = "request-id"
+"""Record header with the id that the client gave to its request. A named writer's are kept."""
+
 HEADER_ANSWER = "answer"
 """Record header with the answer's fields beyond its position, as msgpack."""
 
 HEADER_FINGERPRINT = "fingerprint"
 """Record header with the digest of the command, ``FINGERPRINT_BYTES`` long."""
-
-EPOCH_MAX = 32_767
-"""Reserved for fencing: never assigned to a client."""
 
 EPOCH_EXHAUSTED = EPOCH_MAX - 1
 """Last epoch of a producer id; after it, the identity gets a new id instead of a next epoch."""
@@ -92,6 +95,8 @@ class SequenceClaim(NamedTuple):
     """``owner_digest`` of the principal."""
     fingerprint: bytes = b""
     """``command_fingerprint`` of the command."""
+    is_ordered: bool = False
+    """Whether a refused or missing command stops all later ones of this epoch (360.6)."""
 
 
 def check_sequence(
@@ -120,28 +125,55 @@ def check_sequence(
     sequence, oldest_open = claim.sequence, claim.oldest_open
     state = view.producers.state(producer_id)
     if state is None:
-        raise CommandError(
-            ErrorCode.UNKNOWN_PRODUCER_ID, f"producer {producer_id} is not known or has expired"
-        )
+        raise _unknown(view, producer_id)
     if state.owner and state.owner != claim.owner:
-        raise CommandError(
+        raise ProducerError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             f"producer {producer_id} belongs to another principal",
+            hidden_producer(view.producers, producer_id),
         )
-    if epoch < state.epoch:
-        raise CommandError(
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"producer {producer_id}: epoch {epoch} is older than {state.epoch}",
-        )
+    if epoch < state.epoch or state.successor_id >= 0:
+        raise _fenced(view, claim)
     if not 0 <= oldest_open <= sequence <= SEQUENCE_MAX:
-        raise CommandError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {producer_id}: sequence {sequence} with oldest open {oldest_open}",
-        )
+        raise _out_of_order(view, claim, f"sequence {sequence} with oldest open {oldest_open}")
     if epoch > state.epoch:
         _check_raised_epoch(view, claim)
         state = ProducerState(epoch)
-    return _evaluate_in_epoch(state, claim, min(window, PRODUCER_WINDOW), unused)
+    try:
+        return _evaluate_in_epoch(state, claim, min(window, PRODUCER_WINDOW), unused)
+    except CommandError as error:
+        known = known_producer(view.producers, producer_id)
+        raise ProducerError(error.code, error.message, known) from None
+
+
+def _unknown(view: HasProducers, producer_id: int) -> ProducerError:
+    known = known_producer(view.producers, producer_id)
+    text = f"producer {producer_id} " + (
+        "has expired, or is of a broker's block" if known.was_assigned else "was never assigned"
+    )
+    if known.transactional_id:
+        text += f"; InitProducerId gives {known.transactional_id!r} another one"
+    return ProducerError(ErrorCode.UNKNOWN_PRODUCER_ID, text, known)
+
+
+def _fenced(view: HasProducers, claim: SequenceClaim) -> ProducerError:
+    known = known_producer(view.producers, claim.producer_id)
+    now = f"producer {known.current_producer_id} with epoch {known.current_producer_epoch}"
+    owner = f"writer {known.transactional_id!r}: " if known.transactional_id else ""
+    return ProducerError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"{owner}producer {claim.producer_id} with epoch {claim.producer_epoch} was replaced "
+        f"by {now}",
+        known,
+    )
+
+
+def _out_of_order(view: HasProducers, claim: SequenceClaim, text: str) -> ProducerError:
+    return ProducerError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {claim.producer_id}: {text}",
+        known_producer(view.producers, claim.producer_id),
+    )
 
 
 def _check_raised_epoch(view: HasProducers, claim: SequenceClaim) -> None:
@@ -149,15 +181,15 @@ def _check_raised_epoch(view: HasProducers, claim: SequenceClaim) -> None:
     producer_id, epoch = claim.producer_id, claim.producer_epoch
     name = view.producers.names.get(producer_id)
     if name is not None or epoch > EPOCH_EXHAUSTED:
-        raise CommandError(
+        raise ProducerError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
             f"producer {producer_id}: epoch {epoch} was not assigned to it"
             + ("" if name is None else f"; InitProducerId raises that of {name!r}"),
+            known_producer(view.producers, producer_id),
         )
     if claim.oldest_open:
-        raise CommandError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {producer_id}: epoch {epoch} begins at sequence 0, not {claim.oldest_open}",
+        raise _out_of_order(
+            view, claim, f"epoch {epoch} begins at sequence 0, not {claim.oldest_open}"
         )
 
 
@@ -173,6 +205,9 @@ def _evaluate_in_epoch(
             f"open one, {floor}",
         )
     if sequence > state.last_sequence:
+        if claim.is_ordered:
+            _check_order(state, claim)
+            return _FRESH
         for missing in range(max(floor, state.last_sequence + 1), sequence):
             if missing not in unused:
                 raise CommandError(
@@ -194,7 +229,27 @@ def _evaluate_in_epoch(
             f"producer {producer_id}: sequence {sequence} was closed, the oldest open one is "
             f"{state.oldest_open}",
         )
+    if claim.is_ordered:
+        raise CommandError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer_id}: sequence {sequence} is a hole below {state.last_sequence}",
+        )
     return _FRESH
+
+
+def _check_order(state: ProducerState, claim: SequenceClaim) -> None:
+    """Let an ordered producer continue only right behind its last command, if that was applied."""
+    last, problem = state.last_sequence, ""
+    if claim.sequence != last + 1:
+        problem = f"sequence {claim.sequence} does not follow {last}"
+    else:
+        before = state.answer_to(last)
+        if before is not None and is_refusal(before.answer):
+            problem = f"sequence {last} was refused, so {claim.sequence} may not follow"
+    if problem:
+        raise CommandError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"producer {claim.producer_id}: {problem}"
+        )
 
 
 def apply_command(
@@ -210,6 +265,7 @@ def apply_command(
     oldest_open = 0
     answer = None
     fingerprint = b""
+    request_id = b""
     for name, value in headers:
         if name == HEADER_OPEN:
             oldest_open = _parse_open(value)
@@ -217,6 +273,8 @@ def apply_command(
             answer = value
         elif name == HEADER_FINGERPRINT:
             fingerprint = value or b""
+        elif name == HEADER_REQUEST:
+            request_id = value or b""
     producers.replay_command(
         header.producer_id,
         header.producer_epoch,
@@ -224,6 +282,42 @@ def apply_command(
         oldest_open,
         header.max_timestamp,
     )
+    if request_id:
+        writer = producers.names.get(header.producer_id)
+        if writer is not None:
+            text = request_id.decode("utf-8", "replace")
+            producers.replay_request(
+                writer, AnsweredRequest(text, header.end_offset, header.epoch, answer, fingerprint)
+            )
+
+
+def first_answer_to_request(
+    view: HasProducers, claim: SequenceClaim, request_id: str
+) -> Duplicate | None:
+    """Return the first answer to a request that a named writer repeats; None if it is new (360.8).
+
+    The writer may be another process, epoch or producer id of that name by now.
+
+    Raises:
+        CommandError: INVALID_REQUEST: another command has that request id.
+    """
+    name = view.producers.names.get(claim.producer_id)
+    if name is None:
+        return None
+    first = view.producers.answered(name, request_id)
+    if first is None:
+        return None
+    if first.fingerprint and first.fingerprint != claim.fingerprint:
+        raise CommandError(
+            ErrorCode.INVALID_REQUEST,
+            f"writer {name!r} used request id {request_id!r} for another command; "
+            "give each command an id of its own",
+        )
+    return Duplicate(Applied(claim.sequence, *_answer_of(first)))
+
+
+def _answer_of(first: AnsweredRequest) -> tuple[int, int, bytes | None, bytes]:
+    return first.offset, first.epoch, first.answer, first.fingerprint
 
 
 def is_refusal(answer: bytes | None) -> bool:

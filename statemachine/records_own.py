@@ -43,11 +43,12 @@ class ProducerStateRecord(MetadataRecord):
 
     ``owner`` is the digest of the principal that requested the producer, empty if unknown.
     ``fingerprints`` are those of the commands in ``applied``, in the same order: an empty entry
-    if one is unknown, no entries if all are.
+    if one is unknown, no entries if all are. ``successor_id`` is the id that replaced this one
+    after its last epoch, -1 for none (360.3).
     """
 
     API_KEY: ClassVar[int] = 20000
-    VERSION_MAX: ClassVar[int] = 1
+    VERSION_MAX: ClassVar[int] = 2
     IDENTITY = ("producer_id",)
     producer_id: Int64 = 0
     producer_epoch: Int16 = 0
@@ -57,18 +58,23 @@ class ProducerStateRecord(MetadataRecord):
     applied: tuple[AppliedSequence, ...] = ()
     owner: Annotated[bytes, Since(1)] = b""
     fingerprints: Annotated[tuple[bytes, ...], Since(1)] = ()
+    successor_id: Annotated[Int64, Since(2)] = -1
 
 
 @dataclass(slots=True)
 class InitProducerRecord(MetadataRecord):
     """Assigns a producer id, or a newer epoch of one; sequences start at 0 (360.8).
 
-    A new id is at or above the image's next producer id, which then moves behind it.
+    A new id is at or above the image's next producer id, which then moves behind it. With
+    ``previous_producer_id`` it replaces an id whose epochs are used up. That one then gets the
+    epoch reserved for fencing, so that nobody writes under it any more (360.3).
     """
 
     API_KEY: ClassVar[int] = 20001
+    VERSION_MAX: ClassVar[int] = 1
     producer_id: Int64 = 0
     producer_epoch: Int16 = 0
+    previous_producer_id: Annotated[Int64, Since(1)] = -1
 
 
 @dataclass(slots=True)
@@ -197,3 +203,27 @@ class ImportStateRecord(MetadataRecord):
     next_offset: Int64 = 0
     is_finished: bool = False
     broker_epoch_max: Int64 = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequest(WireStruct):
+    """The first answer to a command with a request id; the other fields as in ``AppliedSequence``.
+
+    ``fingerprint`` is that of the command.
+    """
+
+    request_id: str = ""
+    offset: Int64 = 0
+    epoch: Int32 = 0
+    answer: bytes | None = None
+    fingerprint: bytes = b""
+
+
+@dataclass(slots=True)
+class AnsweredRequestsRecord(MetadataRecord):
+    """The newest requests of a named writer, oldest first; appears in checkpoints only (360.8)."""
+
+    API_KEY: ClassVar[int] = 20013
+    IDENTITY = ("transactional_id",)
+    transactional_id: str = ""
+    requests: tuple[AnsweredRequest, ...] = ()

@@ -135,6 +135,10 @@ def _remove_transactional_id(delta: OpenImage, record: records.RemoveTransaction
     delta.open_producers().replay_transactional_removal(record.transactional_id)
 
 
+def _answered_requests(delta: OpenImage, record: records.AnsweredRequestsRecord) -> None:
+    delta.open_producers().replay_requests(record)
+
+
 def _commit_position(delta: OpenImage, record: records.CommittedPositionRecord) -> None:
     delta.open_positions().replay_commit(record)
 
@@ -230,6 +234,7 @@ REPLAY: dict[type[records.MetadataRecord], Replay] = {
     records.BrokerEpochRecord: _broker_epoch,
     records.TransactionalIdRecord: _transactional_id,
     records.RemoveTransactionalIdRecord: _remove_transactional_id,
+    records.AnsweredRequestsRecord: _answered_requests,
     records.BeginImportRecord: _begin_import,
     records.ImportStateRecord: _import_state,
     records.CommittedPositionRecord: _commit_position,

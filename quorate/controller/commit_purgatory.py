@@ -57,7 +57,7 @@ class CommitPurgatory:
         """Keep proven answers until the image has reached their offsets."""
         for pending in answers:
             self._held_count += 1
-            heapq.heappush(self._held, (pending.answer.offset, self._held_count, pending))
+            heapq.heappush(self._held, (pending.rests_on, self._held_count, pending))
 
     def release(self, end_offset: int) -> None:
         """Let every answer leave that rests on nothing at or above ``end_offset``."""

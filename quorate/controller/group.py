@@ -15,6 +15,13 @@ from typing import NamedTuple
 
 import msgpack
 
+from quorate.controller.claims import (
+    Taking,
+    applied_before,
+    claim_of,
+    first_answer,
+    taking_of,
+)
 from quorate.controller.requests import NO_PRODUCER, Answer, OnAnswer, RequestContext
 from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.batch import encode_batch
@@ -22,8 +29,9 @@ from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
 from statemachine.codec import encode_kafka, encode_record
 from statemachine.commands import Command, ImportBatch
 from statemachine.delta import ImageDelta
-from statemachine.fingerprint import command_fingerprint, owner_digest
+from statemachine.fingerprint import command_fingerprint
 from statemachine.image import MetadataImage
+from statemachine.known_producer import ProducerError
 from statemachine.open_image import HEADER_PRINCIPAL
 from statemachine.prepare import EVALUATORS, EvaluationContext, Prepared
 from statemachine.prepare.imports import refuse_during_import
@@ -32,8 +40,9 @@ from statemachine.producers import (
     HEADER_ANSWER,
     HEADER_FINGERPRINT,
     HEADER_OPEN,
+    HEADER_REQUEST,
     Duplicate,
-    SequenceClaim,
+    Fresh,
     check_sequence,
     encode_open,
 )
@@ -64,12 +73,19 @@ class BatchPlace(NamedTuple):
 
 
 class PendingAnswer(NamedTuple):
-    """An answer that may leave once everything below ``answer.offset`` is in the image."""
+    """An answer that may leave once everything below ``rests_on`` is in the image."""
 
     answer: Answer
     on_answer: OnAnswer
     is_repeat: bool = False
     """Whether it repeats a first answer: it says what is in the log, nothing of the present."""
+    settled_at: int = -1
+    """End offset of a batch that took the number of a repeat; -1 if none did."""
+
+    @property
+    def rests_on(self) -> int:
+        """The answer leaves when everything below this offset is in the image."""
+        return max(self.answer.offset, self.settled_at)
 
 
 @dataclass(slots=True)
@@ -94,7 +110,7 @@ class Group:
         """
         is_proven = end_offset > self.base_offset
         for pending in self.answers:
-            is_covered = pending.answer.offset <= end_offset
+            is_covered = pending.rests_on <= end_offset
             yield pending, is_covered and (is_proven or pending.is_repeat)
 
 
@@ -146,42 +162,49 @@ class GroupFormer:
         delta = self.delta
         evaluation, base = self.evaluation, delta.end_offset
         evaluation.next_offset, evaluation.principal = base, context.principal
-        is_fence, evaluated = False, None
+        taking, evaluated, known = Taking(), None, None
         self._fingerprint = b""
         try:
             if context.producer_id >= 0:
-                claim = self._claim_of(command, context)
-                sequence_check = check_sequence(
+                self._fingerprint = fingerprint = command_fingerprint(command)
+                claim = claim_of(context, fingerprint)
+                by_number = check_sequence(
                     delta, claim, window=self.producer_window, unused=self.unused.of(claim)
                 )
-                if type(sequence_check) is Duplicate:
-                    first = _first_answer(sequence_check)
-                    self.answers.append(PendingAnswer(first, on_answer, is_repeat=True))
-                    return
-                evaluated = claim
-                is_fence = context.is_repeat and _needs_fence(command)
-            result = self._execute(command, context, is_fence=is_fence)
+                if type(by_number) is Fresh:
+                    evaluated = claim
+                known = applied_before(delta, claim, by_number, command, context.request_id)
+                if known is None:
+                    taking = taking_of(delta, command, context)
+            if known is not None:
+                if evaluated is not None and context.is_ordered:
+                    self._take_number(known, context)
+                end = self.delta.end_offset
+                settled_at = end if end > base else -1
+                pending = PendingAnswer(
+                    first_answer(known), on_answer, is_repeat=True, settled_at=settled_at
+                )
+            else:
+                result = self._execute(command, context, takes_number=taking.nothing_to_change)
+                answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
+                pending = PendingAnswer(answer, on_answer)
         except CommandError as error:
-            answer = self._refuse(error, context, is_fence=is_fence)
-        else:
-            answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
+            answer = self._refuse(error, context, is_fence=taking.refusal)
+            pending = PendingAnswer(answer, on_answer)
         if evaluated is not None and self.delta.end_offset == base:
             self.unused.add(evaluated)
-        self.answers.append(PendingAnswer(answer, on_answer))
+        self.answers.append(pending)
 
-    def _claim_of(self, command: Command, context: RequestContext) -> SequenceClaim:
-        self._fingerprint = fingerprint = command_fingerprint(command)
-        return SequenceClaim(
-            context.producer_id,
-            context.producer_epoch,
-            context.sequence,
-            context.oldest_open,
-            owner_digest(context.principal),
-            fingerprint,
-        )
+    def _take_number(self, known: Duplicate, context: RequestContext) -> None:
+        """Let a repeated request take its number: an ordered producer's next one must follow it."""
+        if self.delta.source is not None:
+            refuse_during_import(self.delta.source)
+        answer = known.first.answer
+        result = {} if answer is None else msgpack.unpackb(answer)
+        self._append(Prepared([NoOpRecord()], result=result), context)
 
     def _execute(
-        self, command: Command, context: RequestContext, *, is_fence: bool
+        self, command: Command, context: RequestContext, *, takes_number: bool
     ) -> dict[str, object]:
         """Evaluate a command and append its records; return its result.
 
@@ -207,7 +230,7 @@ class GroupFormer:
         if not command.dry_run:
             if prepared.records:
                 self._append(prepared, context)
-            elif is_fence:
+            elif takes_number:
                 self._append(Prepared([NoOpRecord()], result=prepared.result), context)
         return prepared.result
 
@@ -234,7 +257,10 @@ class GroupFormer:
                 )
         else:
             self.needs_proof = True
-        return Answer(error.code, error.message, self.delta.end_offset, self.epoch)
+        known = error.known if isinstance(error, ProducerError) else None
+        return Answer(
+            error.code, error.message, self.delta.end_offset, self.epoch, known_producer=known
+        )
 
     def add(self, records: list[MetadataRecord]) -> bool:
         """One atomic batch of the controller's own. False: it does not replay; left out."""
@@ -345,11 +371,6 @@ class GroupFormer:
         self.delta = delta
 
 
-def _needs_fence(command: Command) -> bool:
-    """Whether a late copy could do harm: no dry run, and no range that is placed by its offset."""
-    return not command.dry_run and type(command) is not ImportBatch
-
-
 def _headers(
     context: RequestContext, result: dict[str, object], fingerprint: bytes
 ) -> RecordHeaders:
@@ -360,7 +381,7 @@ def _headers(
     if context.client_id:
         headers.append(("client-id", context.client_id.encode("utf-8", "replace")))
     if context.request_id:
-        headers.append(("request-id", context.request_id.encode("utf-8", "replace")))
+        headers.append((HEADER_REQUEST, context.request_id.encode("utf-8", "replace")))
     if context.reason:
         headers.append(("reason", context.reason.encode("utf-8", "replace")))
     if context.traceparent:
@@ -371,15 +392,3 @@ def _headers(
     if result:
         headers.append((HEADER_ANSWER, msgpack.packb(result)))
     return tuple(headers)
-
-
-def _first_answer(sequence_check: Duplicate) -> Answer:
-    first = sequence_check.first
-    result = {} if first.answer is None else msgpack.unpackb(first.answer)
-    number, message = result.pop(ANSWER_REFUSED, (0, ""))
-    try:
-        code = ErrorCode(number)
-    except ValueError:
-        # Of a newer release.
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-    return Answer(code, message, first.offset, first.epoch, result)

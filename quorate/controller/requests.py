@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
 from statemachine.commands import Command
+from statemachine.known_producer import KnownProducer
 from statemachine.prepare.view import View
 
 NO_PRODUCER = -1
@@ -37,7 +38,8 @@ class RequestContext:
     The first five fields go into the headers of the command's first record (ADR 4). ``sequence``
     counts a producer's commands from 0 per epoch. ``oldest_open`` is the lowest sequence whose
     answer the producer still waits for; older answers may be forgotten. ``is_repeat``: another copy
-    may be in flight, so the outcome of this one takes the number, also if it is a refusal. Must not
+    may be in flight, so the outcome of this one takes the number, also if it is a refusal.
+    ``is_ordered``: a refused or missing command stops all later ones of this epoch. Must not
     change after ``submit``; commands with equal values may share one.
     """
 
@@ -51,6 +53,7 @@ class RequestContext:
     sequence: int = NO_PRODUCER
     oldest_open: int = NO_PRODUCER
     is_repeat: bool = False
+    is_ordered: bool = False
     access: CommandAccess | None = None
     """What the sender may do; None: everything."""
 
@@ -72,6 +75,8 @@ class Answer:
     result: Mapping[str, object] = field(default_factory=lambda: _NO_FIELDS)
     leader_hint: NodeId = NO_NODE
     """The last known leader, for answers that redirect the client."""
+    known_producer: KnownProducer | None = None
+    """What is known of the producer because of which the command was refused."""
 
 
 OnAnswer: TypeAlias = Callable[[Answer], None]

@@ -2,7 +2,8 @@
 
 An ``ErrorCode`` names its gRPC status; every class of ``QuorateError`` has an ``ErrorCode`` here.
 A status carries ``google.rpc.ErrorInfo`` (reason = the code's name, domain ``quorate``) and, if it
-helps the client, ``LeaderHint``, ``OffsetBounds``, ``DivergenceHint`` or ``RetryInfo``.
+helps the client, ``LeaderHint``, ``OffsetBounds``, ``DivergenceHint``, ``KnownProducer`` or
+``RetryInfo``.
 
 See: docs/reference/error-codes.md (The codes).
 """

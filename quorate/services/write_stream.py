@@ -18,6 +18,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from google.protobuf.message import Message
+
 from quorate.client.limits import (
     COMMAND_BYTES_MAX,
     COMMANDS_PER_MESSAGE_MAX,
@@ -40,7 +42,8 @@ from quorate.services.results import to_result
 from quorate.services.stream_session import StreamSession
 from quorum.answered import Form
 from quorum.errors import CommandError, ErrorCode
-from quorum.v1 import commands_pb2, metadata_pb2
+from quorum.v1 import commands_pb2, errors_pb2, metadata_pb2
+from statemachine.known_producer import KnownProducer
 
 _STREAM = "WriteStream"
 _REDIRECTING = frozenset(
@@ -73,6 +76,7 @@ async def write_once(
         request_context.sequence = request.command.sequence
         request_context.oldest_open = request.oldest_open
         request_context.is_repeat = request.command.is_repeat
+        request_context.is_ordered = request.is_ordered
     _take_origin(request_context, request.command)
     done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
@@ -84,7 +88,11 @@ async def write_once(
     node.submit(command, request_context, on_answer)
     answer = await done
     if answer.code is not ErrorCode.NONE:
-        details = (leader_hint(node),) if answer.code in _REDIRECTING else ()
+        details: list[Message] = []
+        if answer.code in _REDIRECTING:
+            details.append(leader_hint(node))
+        if answer.known_producer is not None:
+            details.append(_known_producer(answer.known_producer))
         raise RequestRefusedError(answer.code, answer.message, details)
     return metadata_pb2.WriteResponse(
         answer=metadata_pb2.WriteAnswer(
@@ -98,6 +106,10 @@ async def write_once(
             ),
         )
     )
+
+
+def _known_producer(known: KnownProducer) -> errors_pb2.KnownProducer:
+    return errors_pb2.KnownProducer(**known._asdict())
 
 
 def _take_origin(context: RequestContext, command: commands_pb2.Command) -> None:
@@ -203,6 +215,7 @@ class WriteSession(
                     context.sequence = command.sequence
                     context.oldest_open = oldest_open
                     context.is_repeat = command.is_repeat
+                    context.is_ordered = group.is_ordered
                 self._submit_command(command, context, may_be_large=may_be_large)
 
     def _submit_command(
@@ -235,6 +248,7 @@ class WriteSession(
                     added.result.CopyFrom(result)
         else:
             name_refusal(_STREAM, Form.ANSWER, answer.code)
+            known = answer.known_producer
             answers.add(
                 tag=tag,
                 error_code=answer.code,
@@ -242,5 +256,6 @@ class WriteSession(
                 offset=answer.offset,
                 epoch=answer.epoch,
                 leader=leader_hint(self._node) if answer.code in _REDIRECTING else None,
+                producer=_known_producer(known) if known is not None else None,
             )
         self._outgoing.settle()

@@ -30,6 +30,26 @@ class OffsetBounds(_message.Message):
     resume_epoch: int
     def __init__(self, earliest_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ..., snapshot_end_offset: _Optional[int] = ..., snapshot_epoch: _Optional[int] = ..., resume_offset: _Optional[int] = ..., resume_epoch: _Optional[int] = ...) -> None: ...
 
+class KnownProducer(_message.Message):
+    __slots__ = ("producer_id", "producer_epoch", "was_assigned", "last_sequence", "oldest_open", "transactional_id", "current_producer_id", "current_producer_epoch")
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    WAS_ASSIGNED_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_OPEN_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    producer_id: int
+    producer_epoch: int
+    was_assigned: bool
+    last_sequence: int
+    oldest_open: int
+    transactional_id: str
+    current_producer_id: int
+    current_producer_epoch: int
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., was_assigned: bool = ..., last_sequence: _Optional[int] = ..., oldest_open: _Optional[int] = ..., transactional_id: _Optional[str] = ..., current_producer_id: _Optional[int] = ..., current_producer_epoch: _Optional[int] = ...) -> None: ...
+
 class DivergenceHint(_message.Message):
     __slots__ = ("epoch", "offset")
     EPOCH_FIELD_NUMBER: _ClassVar[int]

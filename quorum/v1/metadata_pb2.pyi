@@ -51,18 +51,20 @@ class WriterIdentity(_message.Message):
     def __init__(self, client_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class WriteRequest(_message.Message):
-    __slots__ = ("writer", "producer_id", "producer_epoch", "oldest_open", "command")
+    __slots__ = ("writer", "producer_id", "producer_epoch", "oldest_open", "command", "is_ordered")
     WRITER_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     OLDEST_OPEN_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    IS_ORDERED_FIELD_NUMBER: _ClassVar[int]
     writer: WriterIdentity
     producer_id: int
     producer_epoch: int
     oldest_open: int
     command: _commands_pb2.Command
-    def __init__(self, writer: _Optional[_Union[WriterIdentity, _Mapping]] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., oldest_open: _Optional[int] = ..., command: _Optional[_Union[_commands_pb2.Command, _Mapping]] = ...) -> None: ...
+    is_ordered: bool
+    def __init__(self, writer: _Optional[_Union[WriterIdentity, _Mapping]] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., oldest_open: _Optional[int] = ..., command: _Optional[_Union[_commands_pb2.Command, _Mapping]] = ..., is_ordered: bool = ...) -> None: ...
 
 class WriteResponse(_message.Message):
     __slots__ = ("answer",)
@@ -79,16 +81,18 @@ class WriteStreamRequest(_message.Message):
     def __init__(self, hello: _Optional[_Union[WriterIdentity, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[ProducerCommands, _Mapping]]] = ...) -> None: ...
 
 class ProducerCommands(_message.Message):
-    __slots__ = ("producer_id", "producer_epoch", "oldest_open", "commands")
+    __slots__ = ("producer_id", "producer_epoch", "oldest_open", "commands", "is_ordered")
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     OLDEST_OPEN_FIELD_NUMBER: _ClassVar[int]
     COMMANDS_FIELD_NUMBER: _ClassVar[int]
+    IS_ORDERED_FIELD_NUMBER: _ClassVar[int]
     producer_id: int
     producer_epoch: int
     oldest_open: int
     commands: _containers.RepeatedCompositeFieldContainer[_commands_pb2.Command]
-    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., oldest_open: _Optional[int] = ..., commands: _Optional[_Iterable[_Union[_commands_pb2.Command, _Mapping]]] = ...) -> None: ...
+    is_ordered: bool
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., oldest_open: _Optional[int] = ..., commands: _Optional[_Iterable[_Union[_commands_pb2.Command, _Mapping]]] = ..., is_ordered: bool = ...) -> None: ...
 
 class WriteStreamResponse(_message.Message):
     __slots__ = ("accepted", "answers")
@@ -111,7 +115,7 @@ class StreamAccepted(_message.Message):
     def __init__(self, node_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., producer_window: _Optional[int] = ..., commands_max: _Optional[int] = ...) -> None: ...
 
 class WriteAnswer(_message.Message):
-    __slots__ = ("tag", "error_code", "message", "offset", "epoch", "result", "leader")
+    __slots__ = ("tag", "error_code", "message", "offset", "epoch", "result", "leader", "producer")
     TAG_FIELD_NUMBER: _ClassVar[int]
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +123,7 @@ class WriteAnswer(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
     tag: int
     error_code: _common_pb2.ErrorCode
     message: str
@@ -126,7 +131,8 @@ class WriteAnswer(_message.Message):
     epoch: int
     result: _commands_pb2.CommandResult
     leader: _errors_pb2.LeaderHint
-    def __init__(self, tag: _Optional[int] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., message: _Optional[str] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., result: _Optional[_Union[_commands_pb2.CommandResult, _Mapping]] = ..., leader: _Optional[_Union[_errors_pb2.LeaderHint, _Mapping]] = ...) -> None: ...
+    producer: _errors_pb2.KnownProducer
+    def __init__(self, tag: _Optional[int] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., message: _Optional[str] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., result: _Optional[_Union[_commands_pb2.CommandResult, _Mapping]] = ..., leader: _Optional[_Union[_errors_pb2.LeaderHint, _Mapping]] = ..., producer: _Optional[_Union[_errors_pb2.KnownProducer, _Mapping]] = ...) -> None: ...
 
 class ReadOptions(_message.Message):
     __slots__ = ("level", "at_least_offset")

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class TypedRecord(_message.Message):
-    __slots__ = ("undecoded", "register_broker_record", "unregister_broker_record", "topic_record", "partition_record", "config_record", "partition_change_record", "fence_broker_record", "unfence_broker_record", "remove_topic_record", "delegation_token_record", "user_scram_credential_record", "feature_level_record", "client_quota_record", "producer_ids_record", "broker_registration_change_record", "access_control_entry_record", "remove_access_control_entry_record", "no_op_record", "zk_migration_state_record", "remove_user_scram_credential_record", "begin_transaction_record", "end_transaction_record", "abort_transaction_record", "remove_delegation_token_record", "register_controller_record", "clear_elr_record", "unregister_controller_record", "producer_state_record", "init_producer_record", "expire_producer_record", "broker_fenced_event", "broker_unfenced_event", "broker_shutdown_event", "broker_epoch_record", "transactional_id_record", "remove_transactional_id_record", "begin_import_record", "import_state_record", "committed_position_record", "remove_committed_position_record")
+    __slots__ = ("undecoded", "register_broker_record", "unregister_broker_record", "topic_record", "partition_record", "config_record", "partition_change_record", "fence_broker_record", "unfence_broker_record", "remove_topic_record", "delegation_token_record", "user_scram_credential_record", "feature_level_record", "client_quota_record", "producer_ids_record", "broker_registration_change_record", "access_control_entry_record", "remove_access_control_entry_record", "no_op_record", "zk_migration_state_record", "remove_user_scram_credential_record", "begin_transaction_record", "end_transaction_record", "abort_transaction_record", "remove_delegation_token_record", "register_controller_record", "clear_elr_record", "unregister_controller_record", "producer_state_record", "init_producer_record", "expire_producer_record", "broker_fenced_event", "broker_unfenced_event", "broker_shutdown_event", "broker_epoch_record", "transactional_id_record", "remove_transactional_id_record", "begin_import_record", "import_state_record", "committed_position_record", "remove_committed_position_record", "answered_requests_record")
     UNDECODED_FIELD_NUMBER: _ClassVar[int]
     REGISTER_BROKER_RECORD_FIELD_NUMBER: _ClassVar[int]
     UNREGISTER_BROKER_RECORD_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,7 @@ class TypedRecord(_message.Message):
     IMPORT_STATE_RECORD_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_POSITION_RECORD_FIELD_NUMBER: _ClassVar[int]
     REMOVE_COMMITTED_POSITION_RECORD_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_REQUESTS_RECORD_FIELD_NUMBER: _ClassVar[int]
     undecoded: bytes
     register_broker_record: RegisterBrokerRecord
     unregister_broker_record: UnregisterBrokerRecord
@@ -90,7 +91,8 @@ class TypedRecord(_message.Message):
     import_state_record: ImportStateRecord
     committed_position_record: CommittedPositionRecord
     remove_committed_position_record: RemoveCommittedPositionRecord
-    def __init__(self, undecoded: _Optional[bytes] = ..., register_broker_record: _Optional[_Union[RegisterBrokerRecord, _Mapping]] = ..., unregister_broker_record: _Optional[_Union[UnregisterBrokerRecord, _Mapping]] = ..., topic_record: _Optional[_Union[TopicRecord, _Mapping]] = ..., partition_record: _Optional[_Union[PartitionRecord, _Mapping]] = ..., config_record: _Optional[_Union[ConfigRecord, _Mapping]] = ..., partition_change_record: _Optional[_Union[PartitionChangeRecord, _Mapping]] = ..., fence_broker_record: _Optional[_Union[FenceBrokerRecord, _Mapping]] = ..., unfence_broker_record: _Optional[_Union[UnfenceBrokerRecord, _Mapping]] = ..., remove_topic_record: _Optional[_Union[RemoveTopicRecord, _Mapping]] = ..., delegation_token_record: _Optional[_Union[DelegationTokenRecord, _Mapping]] = ..., user_scram_credential_record: _Optional[_Union[UserScramCredentialRecord, _Mapping]] = ..., feature_level_record: _Optional[_Union[FeatureLevelRecord, _Mapping]] = ..., client_quota_record: _Optional[_Union[ClientQuotaRecord, _Mapping]] = ..., producer_ids_record: _Optional[_Union[ProducerIdsRecord, _Mapping]] = ..., broker_registration_change_record: _Optional[_Union[BrokerRegistrationChangeRecord, _Mapping]] = ..., access_control_entry_record: _Optional[_Union[AccessControlEntryRecord, _Mapping]] = ..., remove_access_control_entry_record: _Optional[_Union[RemoveAccessControlEntryRecord, _Mapping]] = ..., no_op_record: _Optional[_Union[NoOpRecord, _Mapping]] = ..., zk_migration_state_record: _Optional[_Union[ZkMigrationStateRecord, _Mapping]] = ..., remove_user_scram_credential_record: _Optional[_Union[RemoveUserScramCredentialRecord, _Mapping]] = ..., begin_transaction_record: _Optional[_Union[BeginTransactionRecord, _Mapping]] = ..., end_transaction_record: _Optional[_Union[EndTransactionRecord, _Mapping]] = ..., abort_transaction_record: _Optional[_Union[AbortTransactionRecord, _Mapping]] = ..., remove_delegation_token_record: _Optional[_Union[RemoveDelegationTokenRecord, _Mapping]] = ..., register_controller_record: _Optional[_Union[RegisterControllerRecord, _Mapping]] = ..., clear_elr_record: _Optional[_Union[ClearElrRecord, _Mapping]] = ..., unregister_controller_record: _Optional[_Union[UnregisterControllerRecord, _Mapping]] = ..., producer_state_record: _Optional[_Union[ProducerStateRecord, _Mapping]] = ..., init_producer_record: _Optional[_Union[InitProducerRecord, _Mapping]] = ..., expire_producer_record: _Optional[_Union[ExpireProducerRecord, _Mapping]] = ..., broker_fenced_event: _Optional[_Union[BrokerFencedEvent, _Mapping]] = ..., broker_unfenced_event: _Optional[_Union[BrokerUnfencedEvent, _Mapping]] = ..., broker_shutdown_event: _Optional[_Union[BrokerShutdownEvent, _Mapping]] = ..., broker_epoch_record: _Optional[_Union[BrokerEpochRecord, _Mapping]] = ..., transactional_id_record: _Optional[_Union[TransactionalIdRecord, _Mapping]] = ..., remove_transactional_id_record: _Optional[_Union[RemoveTransactionalIdRecord, _Mapping]] = ..., begin_import_record: _Optional[_Union[BeginImportRecord, _Mapping]] = ..., import_state_record: _Optional[_Union[ImportStateRecord, _Mapping]] = ..., committed_position_record: _Optional[_Union[CommittedPositionRecord, _Mapping]] = ..., remove_committed_position_record: _Optional[_Union[RemoveCommittedPositionRecord, _Mapping]] = ...) -> None: ...
+    answered_requests_record: AnsweredRequestsRecord
+    def __init__(self, undecoded: _Optional[bytes] = ..., register_broker_record: _Optional[_Union[RegisterBrokerRecord, _Mapping]] = ..., unregister_broker_record: _Optional[_Union[UnregisterBrokerRecord, _Mapping]] = ..., topic_record: _Optional[_Union[TopicRecord, _Mapping]] = ..., partition_record: _Optional[_Union[PartitionRecord, _Mapping]] = ..., config_record: _Optional[_Union[ConfigRecord, _Mapping]] = ..., partition_change_record: _Optional[_Union[PartitionChangeRecord, _Mapping]] = ..., fence_broker_record: _Optional[_Union[FenceBrokerRecord, _Mapping]] = ..., unfence_broker_record: _Optional[_Union[UnfenceBrokerRecord, _Mapping]] = ..., remove_topic_record: _Optional[_Union[RemoveTopicRecord, _Mapping]] = ..., delegation_token_record: _Optional[_Union[DelegationTokenRecord, _Mapping]] = ..., user_scram_credential_record: _Optional[_Union[UserScramCredentialRecord, _Mapping]] = ..., feature_level_record: _Optional[_Union[FeatureLevelRecord, _Mapping]] = ..., client_quota_record: _Optional[_Union[ClientQuotaRecord, _Mapping]] = ..., producer_ids_record: _Optional[_Union[ProducerIdsRecord, _Mapping]] = ..., broker_registration_change_record: _Optional[_Union[BrokerRegistrationChangeRecord, _Mapping]] = ..., access_control_entry_record: _Optional[_Union[AccessControlEntryRecord, _Mapping]] = ..., remove_access_control_entry_record: _Optional[_Union[RemoveAccessControlEntryRecord, _Mapping]] = ..., no_op_record: _Optional[_Union[NoOpRecord, _Mapping]] = ..., zk_migration_state_record: _Optional[_Union[ZkMigrationStateRecord, _Mapping]] = ..., remove_user_scram_credential_record: _Optional[_Union[RemoveUserScramCredentialRecord, _Mapping]] = ..., begin_transaction_record: _Optional[_Union[BeginTransactionRecord, _Mapping]] = ..., end_transaction_record: _Optional[_Union[EndTransactionRecord, _Mapping]] = ..., abort_transaction_record: _Optional[_Union[AbortTransactionRecord, _Mapping]] = ..., remove_delegation_token_record: _Optional[_Union[RemoveDelegationTokenRecord, _Mapping]] = ..., register_controller_record: _Optional[_Union[RegisterControllerRecord, _Mapping]] = ..., clear_elr_record: _Optional[_Union[ClearElrRecord, _Mapping]] = ..., unregister_controller_record: _Optional[_Union[UnregisterControllerRecord, _Mapping]] = ..., producer_state_record: _Optional[_Union[ProducerStateRecord, _Mapping]] = ..., init_producer_record: _Optional[_Union[InitProducerRecord, _Mapping]] = ..., expire_producer_record: _Optional[_Union[ExpireProducerRecord, _Mapping]] = ..., broker_fenced_event: _Optional[_Union[BrokerFencedEvent, _Mapping]] = ..., broker_unfenced_event: _Optional[_Union[BrokerUnfencedEvent, _Mapping]] = ..., broker_shutdown_event: _Optional[_Union[BrokerShutdownEvent, _Mapping]] = ..., broker_epoch_record: _Optional[_Union[BrokerEpochRecord, _Mapping]] = ..., transactional_id_record: _Optional[_Union[TransactionalIdRecord, _Mapping]] = ..., remove_transactional_id_record: _Optional[_Union[RemoveTransactionalIdRecord, _Mapping]] = ..., begin_import_record: _Optional[_Union[BeginImportRecord, _Mapping]] = ..., import_state_record: _Optional[_Union[ImportStateRecord, _Mapping]] = ..., committed_position_record: _Optional[_Union[CommittedPositionRecord, _Mapping]] = ..., remove_committed_position_record: _Optional[_Union[RemoveCommittedPositionRecord, _Mapping]] = ..., answered_requests_record: _Optional[_Union[AnsweredRequestsRecord, _Mapping]] = ...) -> None: ...
 
 class Int32Values(_message.Message):
     __slots__ = ("values",)
@@ -456,7 +458,7 @@ class UnregisterControllerRecord(_message.Message):
     def __init__(self, controller_id: _Optional[int] = ...) -> None: ...
 
 class ProducerStateRecord(_message.Message):
-    __slots__ = ("producer_id", "producer_epoch", "last_sequence", "oldest_open", "last_timestamp_ms", "applied", "owner", "fingerprints")
+    __slots__ = ("producer_id", "producer_epoch", "last_sequence", "oldest_open", "last_timestamp_ms", "applied", "owner", "fingerprints", "successor_id")
     class AppliedSequence(_message.Message):
         __slots__ = ("sequence", "offset", "epoch", "answer")
         SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -476,6 +478,7 @@ class ProducerStateRecord(_message.Message):
     APPLIED_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINTS_FIELD_NUMBER: _ClassVar[int]
+    SUCCESSOR_ID_FIELD_NUMBER: _ClassVar[int]
     producer_id: int
     producer_epoch: int
     last_sequence: int
@@ -484,15 +487,18 @@ class ProducerStateRecord(_message.Message):
     applied: _containers.RepeatedCompositeFieldContainer[ProducerStateRecord.AppliedSequence]
     owner: bytes
     fingerprints: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., oldest_open: _Optional[int] = ..., last_timestamp_ms: _Optional[int] = ..., applied: _Optional[_Iterable[_Union[ProducerStateRecord.AppliedSequence, _Mapping]]] = ..., owner: _Optional[bytes] = ..., fingerprints: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    successor_id: int
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., last_sequence: _Optional[int] = ..., oldest_open: _Optional[int] = ..., last_timestamp_ms: _Optional[int] = ..., applied: _Optional[_Iterable[_Union[ProducerStateRecord.AppliedSequence, _Mapping]]] = ..., owner: _Optional[bytes] = ..., fingerprints: _Optional[_Iterable[bytes]] = ..., successor_id: _Optional[int] = ...) -> None: ...
 
 class InitProducerRecord(_message.Message):
-    __slots__ = ("producer_id", "producer_epoch")
+    __slots__ = ("producer_id", "producer_epoch", "previous_producer_id")
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     producer_id: int
     producer_epoch: int
-    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ...) -> None: ...
+    previous_producer_id: int
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., previous_producer_id: _Optional[int] = ...) -> None: ...
 
 class ExpireProducerRecord(_message.Message):
     __slots__ = ("producer_id",)
@@ -637,3 +643,24 @@ class RemoveCommittedPositionRecord(_message.Message):
     GROUP_FIELD_NUMBER: _ClassVar[int]
     group: str
     def __init__(self, group: _Optional[str] = ...) -> None: ...
+
+class AnsweredRequestsRecord(_message.Message):
+    __slots__ = ("transactional_id", "requests")
+    class AnsweredRequest(_message.Message):
+        __slots__ = ("request_id", "offset", "epoch", "answer", "fingerprint")
+        REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+        OFFSET_FIELD_NUMBER: _ClassVar[int]
+        EPOCH_FIELD_NUMBER: _ClassVar[int]
+        ANSWER_FIELD_NUMBER: _ClassVar[int]
+        FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+        request_id: str
+        offset: int
+        epoch: int
+        answer: bytes
+        fingerprint: bytes
+        def __init__(self, request_id: _Optional[str] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., answer: _Optional[bytes] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
+    TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    transactional_id: str
+    requests: _containers.RepeatedCompositeFieldContainer[AnsweredRequestsRecord.AnsweredRequest]
+    def __init__(self, transactional_id: _Optional[str] = ..., requests: _Optional[_Iterable[_Union[AnsweredRequestsRecord.AnsweredRequest, _Mapping]]] = ...) -> None: ...

@@ -11,17 +11,18 @@ from dataclasses import replace
 from quorum.errors import CommandError, ErrorCode
 from statemachine.commands import AllocateProducerIds, InitProducerId
 from statemachine.fingerprint import owner_digest
+from statemachine.known_producer import ProducerError, hidden_producer, known_producer
 from statemachine.prepare.brokers import check_generation
 from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View
-from statemachine.producers import EPOCH_EXHAUSTED, EPOCH_MAX
+from statemachine.producers import EPOCH_EXHAUSTED
 from statemachine.records import (
     InitProducerRecord,
     MetadataRecord,
     ProducerIdsRecord,
     TransactionalIdRecord,
 )
-from statemachine.sections.producers import ProducerState
+from statemachine.sections.producers import EPOCH_MAX, ProducerState
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
 PRODUCER_ID_MAX = 2**63 - 1
@@ -116,19 +117,34 @@ def _init_anonymous(view: View, command: InitProducerId, context: EvaluationCont
         return _hand_out(_next_ids(view, 1), 0)
     name = view.producers.names.get(producer_id)
     if name is not None or (state.owner and state.owner != owner_digest(context.principal)):
-        raise CommandError(
+        raise ProducerError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             f"producer {producer_id} belongs to "
             + ("another principal" if name is None else f"transactional id {name!r}"),
+            hidden_producer(view.producers, producer_id),
         )
+    if state.successor_id != NONE:
+        return _init_replaced(view, command, state)
     if command.producer_epoch == state.epoch:
         if state.epoch >= EPOCH_EXHAUSTED:
-            return _hand_out(_next_ids(view, 1), 0)
+            return _hand_out(_next_ids(view, 1), 0, replaced=producer_id)
         return _hand_out(producer_id, state.epoch + 1)
     if command.producer_epoch == state.epoch - 1 and state.last_sequence == NONE:
         # The reply to the bump was lost: the new epoch has no writes yet.
         return _repeat(producer_id, state.epoch)
-    raise _is_fenced(command, producer_id, state.epoch)
+    raise _is_fenced(view, command, producer_id, state.epoch)
+
+
+def _init_replaced(view: View, command: InitProducerId, old: ProducerState) -> Prepared:
+    """Answer a producer whose id was replaced after its last epoch (360.3)."""
+    successor = view.producers.state(old.successor_id)
+    if successor is None:
+        return _hand_out(_next_ids(view, 1), 0)
+    is_unused = successor.epoch == 0 and successor.last_sequence == NONE
+    if command.producer_epoch == EPOCH_EXHAUSTED and is_unused:
+        # The reply with the new id was lost.
+        return _repeat(old.successor_id, 0)
+    raise _is_fenced(view, command, old.successor_id, successor.epoch)
 
 
 def _init_named(
@@ -154,7 +170,7 @@ def _init_named(
         known.producer_id if epoch else known.previous_producer_id
     )
     if expects and not (is_current or is_last):
-        raise _is_fenced(command, known.producer_id, known.producer_epoch)
+        raise _is_fenced(view, command, known.producer_id, known.producer_epoch)
     if known.status not in _SETTLED:
         raise CommandError(
             ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -163,7 +179,7 @@ def _init_named(
     if expects and is_last:
         return _repeat(known.producer_id, epoch)
     if expects and command.producer_epoch != epoch:
-        raise _is_fenced(command, known.producer_id, epoch)
+        raise _is_fenced(view, command, known.producer_id, epoch)
     fresh.previous_producer_id = known.previous_producer_id
     fresh.last_producer_epoch = epoch if expects else NONE
     state = view.producers.state(known.producer_id)
@@ -171,7 +187,8 @@ def _init_named(
     newest = EPOCH_EXHAUSTED if state is None else _newest_epoch(known, state)
     if newest >= EPOCH_EXHAUSTED:
         fresh.previous_producer_id = known.producer_id
-        return _store(fresh, _next_ids(view, 1), 0)
+        replaced = NONE if state is None else known.producer_id
+        return _store(fresh, _next_ids(view, 1), 0, replaced=replaced)
     return _store(fresh, known.producer_id, newest + 1)
 
 
@@ -180,15 +197,18 @@ def _newest_epoch(known: TransactionalIdRecord, state: ProducerState) -> int:
     return max(known.producer_epoch, state.epoch)
 
 
-def _store(fresh: TransactionalIdRecord, producer_id: int, epoch: int) -> Prepared:
+def _store(
+    fresh: TransactionalIdRecord, producer_id: int, epoch: int, *, replaced: int = NONE
+) -> Prepared:
     record = replace(fresh, producer_id=producer_id, producer_epoch=epoch)
-    prepared = _hand_out(producer_id, epoch)
+    prepared = _hand_out(producer_id, epoch, replaced=replaced)
     prepared.records.append(record)
     return prepared
 
 
-def _hand_out(producer_id: int, epoch: int) -> Prepared:
-    records: list[MetadataRecord] = [InitProducerRecord(producer_id, epoch)]
+def _hand_out(producer_id: int, epoch: int, *, replaced: int = NONE) -> Prepared:
+    """Assign a producer id and epoch; ``replaced`` is the id whose epochs are used up."""
+    records: list[MetadataRecord] = [InitProducerRecord(producer_id, epoch, replaced)]
     return Prepared(records, {"producer_id": producer_id, "producer_epoch": epoch})
 
 
@@ -196,9 +216,14 @@ def _repeat(producer_id: int, epoch: int) -> Prepared:
     return Prepared([], {"producer_id": producer_id, "producer_epoch": epoch})
 
 
-def _is_fenced(command: InitProducerId, producer_id: int, epoch: int) -> CommandError:
-    return CommandError(
+def _is_fenced(view: View, command: InitProducerId, producer_id: int, epoch: int) -> ProducerError:
+    """Return the refusal of a former process, whose identity is now that producer id and epoch."""
+    name = command.transactional_id
+    known = known_producer(view.producers, producer_id)
+    return ProducerError(
         ErrorCode.INVALID_PRODUCER_EPOCH,
-        f"producer {command.producer_id} with epoch {command.producer_epoch} was replaced by "
+        ("" if name is None else f"writer {name!r}: ")
+        + f"producer {command.producer_id} with epoch {command.producer_epoch} was replaced by "
         f"producer {producer_id} with epoch {epoch}",
+        known._replace(producer_id=command.producer_id),
     )

@@ -9,6 +9,8 @@ Invariants:
     2. A producer's ``applied`` is ascending by sequence, holds nothing below ``oldest_open``,
        and at most ``PRODUCER_WINDOW`` entries.
     3. ``names`` holds exactly the producer ids that the transactional ids hold now.
+    4. ``requests`` has rows of known transactional ids only, each ascending by offset and of
+       at most ``REQUESTS_MAX`` entries with different request ids.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from immutables import Map
 
 from quorum.errors import ReplayError
 from statemachine.records import (
+    AnsweredRequest,
+    AnsweredRequestsRecord,
     AppliedSequence,
     InitProducerRecord,
     ProducerIdsRecord,
@@ -34,10 +38,16 @@ from statemachine.sections.tracking import ChangeTracker
 _PRODUCER_IDS = ProducerIdsRecord.API_KEY
 _PRODUCER = ProducerStateRecord.API_KEY
 _TRANSACTIONAL = TransactionalIdRecord.API_KEY
+_REQUESTS = AnsweredRequestsRecord.API_KEY
+
+EPOCH_MAX = 32_767
+"""Reserved for fencing: never assigned to a client."""
 
 PRODUCER_WINDOW = 32
 """W of ADR 10: commands that one producer may have in flight, and answers kept for it."""
 
+REQUESTS_MAX = 1_000
+"""Request ids that are kept of a named writer, with their answers; the newest count."""
 
 _sequence_of = attrgetter("sequence")
 
@@ -66,6 +76,8 @@ class ProducerState(NamedTuple):
     applied: tuple[Applied, ...] = ()
     owner: bytes = b""
     """Digest of the principal that requested this id and epoch; empty if unknown."""
+    successor_id: int = -1
+    """The id that replaced this one after its last epoch; -1 for none (360.3)."""
 
     def answer_to(self, sequence: int) -> Applied | None:
         """Return the first answer to that sequence if it was applied and is still kept."""
@@ -83,6 +95,8 @@ class ProducersView:
     transactional_ids: ReadMap[str, TransactionalIdRecord]
     names: ReadMap[int, str]
     """Transactional id by the producer id that it holds; derived from ``transactional_ids``."""
+    requests: ReadMap[str, tuple[AnsweredRequest, ...]]
+    """First answers by transactional id; they outlive its epochs and producer ids."""
 
     def state(self, producer_id: int) -> ProducerState | None:
         """Return that producer's state; None if it was never assigned or has expired."""
@@ -91,6 +105,11 @@ class ProducersView:
     def transactional(self, transactional_id: str) -> TransactionalIdRecord | None:
         """Return the state of that transactional id."""
         return self.transactional_ids.get(transactional_id)
+
+    def answered(self, transactional_id: str, request_id: str) -> AnsweredRequest | None:
+        """Return the first answer to a request of that writer, if it is still kept."""
+        kept = self.requests.get(transactional_id, ())
+        return next((each for each in reversed(kept) if each.request_id == request_id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +120,7 @@ class ProducersImage(ProducersView):
     states: Map[int, ProducerState] = EMPTY_MAP
     transactional_ids: Map[str, TransactionalIdRecord] = EMPTY_MAP
     names: Map[int, str] = EMPTY_MAP
+    requests: Map[str, tuple[AnsweredRequest, ...]] = EMPTY_MAP
 
 
 class ProducersDelta(ProducersView):
@@ -110,7 +130,7 @@ class ProducersDelta(ProducersView):
     changes.
     """
 
-    __slots__ = ("_tracker", "names", "next_id", "states", "transactional_ids")
+    __slots__ = ("_tracker", "names", "next_id", "requests", "states", "transactional_ids")
 
     states: MapDelta[int, ProducerState]
 
@@ -119,16 +139,18 @@ class ProducersDelta(ProducersView):
         self.states = MapDelta(base.states)
         self.transactional_ids = base.transactional_ids
         self.names = base.names
+        self.requests = base.requests
         self._tracker = tracker
 
     def settle(self) -> ProducersImage:
         """Return the image as of now; the delta stays usable."""
-        ids, names = self.transactional_ids, self.names
+        ids, names, requests = self.transactional_ids, self.names, self.requests
         return ProducersImage(
             self.next_id,
             self.states.settle(),
             ids.settle() if isinstance(ids, MapDelta) else ids,
             names.settle() if isinstance(names, MapDelta) else names,
+            requests.settle() if isinstance(requests, MapDelta) else requests,
         )
 
     def replay_ids(self, record: ProducerIdsRecord) -> None:
@@ -151,9 +173,12 @@ class ProducersDelta(ProducersView):
         ``owner`` is the digest of the principal that requested it, empty for none.
 
         Raises:
-            ReplayError: The id was assigned as part of a block, or the epoch is not newer.
+            ReplayError: The id was assigned as part of a block, the epoch is not newer, or the id
+                that it replaces is unknown or has been replaced.
         """
         producer_id, epoch = record.producer_id, record.producer_epoch
+        if record.previous_producer_id >= 0:
+            self._replace(record.previous_producer_id, producer_id, timestamp_ms)
         old = self.states.get(producer_id)
         if old is None:
             if producer_id < self.next_id:
@@ -164,6 +189,15 @@ class ProducersDelta(ProducersView):
                 raise ReplayError(f"producer {producer_id}: epoch {epoch} is not above {old.epoch}")
             self._tracker.modified((_PRODUCER, producer_id))
         self.states.set(producer_id, ProducerState(epoch, -1, 0, timestamp_ms, (), owner))
+
+    def _replace(self, producer_id: int, successor_id: int, timestamp_ms: int) -> None:
+        """Fence an id whose epochs are used up; its row names the id that replaces it."""
+        old = self.states.get(producer_id)
+        if old is None or old.successor_id >= 0:
+            raise ReplayError(f"producer {producer_id} cannot be replaced: {old}")
+        fenced = ProducerState(EPOCH_MAX, -1, 0, timestamp_ms, (), old.owner, successor_id)
+        self.states.set(producer_id, fenced)
+        self._tracker.modified((_PRODUCER, producer_id))
 
     def replay_expiry(self, producer_id: int) -> None:
         """Remove an expired producer.
@@ -199,6 +233,7 @@ class ProducersDelta(ProducersView):
                 for entry, fingerprint in zip(record.applied, prints)
             ),
             record.owner,
+            record.successor_id,
         )
         old = self.states.get(record.producer_id)
         if old is not None and old != new:
@@ -277,6 +312,39 @@ class ProducersDelta(ProducersView):
         ids.pop(name)
         _unname(names, old)
         self._tracker.deleted((_TRANSACTIONAL, name))
+        if name in self.requests:
+            self._open_requests().pop(name)
+            self._tracker.deleted((_REQUESTS, name))
+
+    def replay_request(self, name: str, answered: AnsweredRequest) -> None:
+        """Keep the first answer to a request of that writer, in place of its oldest one."""
+        if self.answered(name, answered.request_id) is not None:
+            return
+        kept = self.requests.get(name, ())
+        if kept:
+            self._tracker.modified((_REQUESTS, name))
+        self._open_requests().set(name, (*kept[-REQUESTS_MAX + 1 :], answered))
+
+    def replay_requests(self, record: AnsweredRequestsRecord) -> None:
+        """Set the requests of a writer from a checkpoint.
+
+        Raises:
+            ReplayError: The writer is unknown.
+        """
+        name = record.transactional_id
+        if name not in self.transactional_ids:
+            raise ReplayError(f"requests of unknown transactional id {name!r}")
+        old = self.requests.get(name)
+        if old is not None and old != record.requests:
+            self._tracker.modified((_REQUESTS, name))
+        self._open_requests().set(name, record.requests)
+        self._tracker.stored((_REQUESTS, name), record.extra, existed=old is not None)
+
+    def _open_requests(self) -> MapDelta[str, tuple[AnsweredRequest, ...]]:
+        requests = self.requests
+        if not isinstance(requests, MapDelta):
+            requests = self.requests = MapDelta(requests)
+        return requests
 
     def _open_transactional(
         self,
@@ -319,4 +387,5 @@ def record_of(producer_id: int, state: ProducerState) -> ProducerStateRecord:
         tuple(AppliedSequence(*entry[:4]) for entry in state.applied),
         state.owner,
         prints if any(prints) else (),
+        state.successor_id,
     )

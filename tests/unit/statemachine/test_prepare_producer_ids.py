@@ -6,12 +6,13 @@ import dataclasses
 
 import pytest
 
-from quorum.errors import CommandError, ErrorCode
+from quorum.errors import CommandError, ErrorCode, ReplayError
 from statemachine.codec import decode_record, encode_record
 from statemachine.commands import AllocateProducerIds, InitProducerId
 from statemachine.dump import dump_records
 from statemachine.fingerprint import owner_digest
 from statemachine.prepare import prepare
+from statemachine.producers import Fresh, SequenceClaim, check_sequence
 from statemachine.records import (
     ExpireProducerRecord,
     InitProducerRecord,
@@ -133,6 +134,52 @@ def test_an_exhausted_epoch_rotates_and_its_lost_reply_is_answered_again():
     assert run(image, "n", 7, 32_766)[1] == (8, 0)
     image, _ = run(image, "n", 8, 0)
     assert refusal(image, "n", 7, 32_766) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_an_unnamed_producer_rotates_and_its_lost_reply_is_answered_again():
+    """Goal: 360.3 without a name. Method: repeat the request, then use the new id, then repeat."""
+    image = replayed(InitProducerRecord(7, 32_766))
+    prepared = init(image, None, 7, 32_766)
+    assert prepared.records == [InitProducerRecord(8, 0, 7)]
+    image, rotated = run(image, None, 7, 32_766)
+    assert rotated == (8, 0)
+    assert init(image, None, 7, 32_766).records == []
+    assert run(image, None, 7, 32_766)[1] == (8, 0)
+    assert refusal(image, None, 7, 32_765) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refusal(image, None, 7, 32_767) is ErrorCode.INVALID_PRODUCER_EPOCH
+    bumped, _ = run(image, None, 8, 0)
+    assert refusal(bumped, None, 7, 32_766) is ErrorCode.INVALID_PRODUCER_EPOCH
+    written = replayed(ProducerStateRecord(8, 0, 3), base=image)
+    assert refusal(written, None, 7, 32_766) is ErrorCode.INVALID_PRODUCER_EPOCH
+    expired = replayed(ExpireProducerRecord(8), base=image)
+    assert run(expired, None, 7, 32_766)[1] == (9, 0)
+
+
+@pytest.mark.parametrize("name", ["n", None])
+def test_nobody_writes_under_an_id_that_was_replaced(name):
+    """Goal: a former process is fenced over a rotation as well (360.3), also after a checkpoint."""
+    image = exhausted("n") if name else replayed(InitProducerRecord(7, 32_766))
+    claim = SequenceClaim(7, 32_766, 0, 0)
+    assert check_sequence(image, claim) == Fresh()
+    image, rotated = run(image, name, 7, 32_766)
+    assert rotated == (8, 0)
+    values = [encode_record(record) for record in dump_records(image)]
+    for each in (image, replayed(*(decode_record(value) for value in values))):
+        for epoch in (32_766, 32_767):
+            with pytest.raises(CommandError) as caught:
+                check_sequence(each, claim._replace(producer_epoch=epoch))
+            assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH, epoch
+            assert caught.value.known.current_producer_id == 8
+            assert caught.value.known.transactional_id == (name or "")
+        assert check_sequence(each, claim._replace(producer_id=8, producer_epoch=0)) == Fresh()
+        assert run(each, name, 7, 32_766)[1] == (8, 0)
+
+
+def test_an_id_is_replaced_once():
+    image = replayed(InitProducerRecord(7, 32_766), InitProducerRecord(8, 0, 7))
+    for again in (InitProducerRecord(9, 0, 7), InitProducerRecord(9, 0, 5)):
+        with pytest.raises(ReplayError):
+            replayed(again, base=image)
 
 
 def test_rotation_without_an_expectation_cannot_be_retried_by_the_old_identity():
