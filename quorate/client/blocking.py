@@ -81,6 +81,7 @@ class BlockingClient:
             raise
 
     write = _blocking(Client.write)
+    begin_epoch = _blocking(Client.begin_epoch)
     set_config = _blocking(Client.set_config)
     alter_configs = _blocking(Client.alter_configs)
     create_topic = _blocking(Client.create_topic)

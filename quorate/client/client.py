@@ -19,13 +19,16 @@ import grpc
 from quorate.client.caller import Caller
 from quorate.client.channels import Nodes
 from quorate.client.errors import ProtocolError
-from quorate.client.limits import TEXT_BYTES_MAX
+from quorate.client.limits import TEXT_BYTES_MAX, WRITER_NAME_MAX
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.client.operations import Operations
+from quorate.client.pending import Pending
+from quorate.client.producer_sessions import PRODUCER_SESSIONS_MAX, ProducerSessions
 from quorate.client.search import FoundStream, LeaderSearch
+from quorate.client.single_producer import SingleProducer
 from quorate.client.tracing import Tracer
 from quorate.client.watch import Watch
-from quorate.client.writer import PRODUCER_SESSIONS_MAX, Writer
+from quorate.client.writer import Writer
 from quorate.client.writes import Writes
 from quorum.log_position import LogPosition
 from quorum.v1.metadata_pb2 import StateChunk, WriterIdentity
@@ -44,19 +47,26 @@ class Client(Writes, Operations):
         client_id: Goes into the audit trail with every write.
         reason: Why this program writes; the origin of a command may add to it.
         credentials: TLS; None connects in clear text.
-        producer_sessions_max: Most producers, each with 32 commands in flight.
+        writer: Name of this writer, kept over restarts of the process. The newest process with
+            the name writes; each earlier one gets ``ProducerFencedError``. See ADR 68.
+        ordered: Apply writes in the order of their submission, up to the first one that fails:
+            every later one fails too, until ``begin_epoch``.
+        producer_sessions_max: Most producers, each with 32 commands in flight. A named or an
+            ordered client has one.
         cluster_id: Nodes of any other cluster are ignored; empty takes the id that the first
             answer names.
         tracer: Of OpenTelemetry; each write is a span, whose trace goes on in the cluster.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options of the program, by keyword
         self,
         addresses: Sequence[str],
         *,
         client_id: str = "",
         reason: str = "",
         credentials: grpc.ChannelCredentials | None = None,
+        writer: str = "",
+        ordered: bool = False,
         timeout_seconds: float = TIMEOUT_SECONDS,
         stall_seconds: float = STALL_SECONDS,
         producer_sessions_max: int = PRODUCER_SESSIONS_MAX,
@@ -65,20 +75,23 @@ class Client(Writes, Operations):
     ) -> None:
         if max(len(client_id), len(reason)) > TEXT_BYTES_MAX:
             raise ValueError(f"client_id and reason are limited to {TEXT_BYTES_MAX} characters")
+        if len(writer) > WRITER_NAME_MAX:
+            raise ValueError(f"a writer's name is limited to {WRITER_NAME_MAX} characters")
+        producers: ProducerSessions[Pending] = (
+            SingleProducer(writer, is_ordered=ordered)
+            if writer or ordered
+            else ProducerSessions(producer_sessions_max=producer_sessions_max)
+        )
         rng = self._rng = random.Random()
         self._client_id = client_id
         self._state_seconds_max = timeout_seconds
         self._identity = WriterIdentity(client_id=client_id, reason=reason)
         self._nodes = Nodes(addresses, credentials, cluster_id=cluster_id)
         caller = self._caller = Caller(self._nodes, rng=rng)
-        writer = Writer(
-            self._nodes,
-            self._identity,
-            stall_seconds=stall_seconds,
-            rng=rng,
-            producer_sessions_max=producer_sessions_max,
+        write_side = Writer(
+            self._nodes, self._identity, stall_seconds=stall_seconds, rng=rng, producers=producers
         )
-        Writes.__init__(self, writer, timeout_seconds=timeout_seconds, tracer=tracer)
+        Writes.__init__(self, write_side, timeout_seconds=timeout_seconds, tracer=tracer)
         Operations.__init__(
             self, self._nodes, caller, timeout_seconds=timeout_seconds, rng=rng, reason=reason
         )

@@ -15,7 +15,7 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
 from quorum.v1 import common_pb2
-from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint, OffsetBounds
+from quorum.v1.errors_pb2 import DivergenceHint, KnownProducer, LeaderHint, OffsetBounds
 
 ERROR_DOMAIN = "quorate"
 METADATA_LOG = ("__cluster_metadata", 0)
@@ -50,13 +50,23 @@ class ProtocolError(ClientError):
 class RefusedError(ClientError):
     """The cluster refused a request; nothing has changed, and nothing will.
 
-    ``code`` is the protocol's number, ``code_name`` its name.
+    ``code`` is the protocol's number, ``code_name`` its name, ``text`` the reason. ``producer`` is
+    what the cluster still knows of the producer because of which it refused the command (360.6).
     """
 
-    def __init__(self, code: int, message: str, *, leader: LeaderHint | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        leader: LeaderHint | None = None,
+        producer: KnownProducer | None = None,
+    ) -> None:
         self.code = code
         self.code_name = code_name(code)
         self.leader = leader
+        self.producer = producer
+        self.text = message
         super().__init__(f"{self.code_name}: {message}")
 
 
@@ -69,6 +79,28 @@ class LogIncarnationError(RefusedError):
 
     def __init__(self, message: str) -> None:
         super().__init__(common_pb2.ERROR_CODE_LOG_INCARNATION_MISMATCH, message)
+
+
+class ProducerFencedError(RefusedError):
+    """Another process took the writer's name: this one is fenced for ever (360.1).
+
+    The code is INVALID_PRODUCER_EPOCH. Nothing of this process is applied any more.
+    """
+
+    def __init__(self, writer: str, message: str, *, producer: KnownProducer | None = None) -> None:
+        super().__init__(common_pb2.ERROR_CODE_INVALID_PRODUCER_EPOCH, message, producer=producer)
+        self.writer = writer
+
+
+class PrecedingWriteFailedError(ClientError):
+    """An earlier write of an ordered client failed, so this one was not applied (360.6).
+
+    ``cause`` is the error of the first write that failed.
+    """
+
+    def __init__(self, cause: ClientError) -> None:
+        self.cause = cause
+        super().__init__(f"an earlier write failed, so this one was not applied: {cause}")
 
 
 class OffsetOutOfRangeError(RefusedError):
@@ -165,9 +197,10 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
             return RefusedError(code, str(error.details()))
         return UnavailableError(f"{error.code().name}: {error.details()}")
     info, leader, bounds, divergence = ErrorInfo(), LeaderHint(), OffsetBounds(), DivergenceHint()
+    producer = KnownProducer()
     found: set[type[Message]] = set()
     for detail in status.details:
-        for target in (info, leader, bounds, divergence):
+        for target in (info, leader, bounds, divergence, producer):
             if detail.Is(target.DESCRIPTOR):
                 detail.Unpack(target)
                 found.add(type(target))
@@ -190,14 +223,25 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
         )
     if code == common_pb2.ERROR_CODE_OUTCOME_UNKNOWN:
         return OutcomeUnknownError(status.message)
-    return refused(code, status.message, leader=leader if LeaderHint in found else None)
+    return refused(
+        code,
+        status.message,
+        leader=leader if LeaderHint in found else None,
+        producer=producer if KnownProducer in found else None,
+    )
 
 
-def refused(code: int, message: str, *, leader: LeaderHint | None = None) -> RefusedError:
+def refused(
+    code: int,
+    message: str,
+    *,
+    leader: LeaderHint | None = None,
+    producer: KnownProducer | None = None,
+) -> RefusedError:
     """Return the error of a refusal: of its own class if the code has one."""
     if code == common_pb2.ERROR_CODE_LOG_INCARNATION_MISMATCH:
         return LogIncarnationError(message)
-    return RefusedError(code, message, leader=leader)
+    return RefusedError(code, message, leader=leader, producer=producer)
 
 
 def _status_of(error: grpc.RpcError) -> Status | None:

@@ -48,6 +48,15 @@ READS_PER_STREAM_MAX = 4096
 PRODUCER_WINDOW = 32
 """Most open commands of one producer: ``sequence < oldest_open + PRODUCER_WINDOW``."""
 
+EPOCH_EXHAUSTED = 32_766
+"""Last epoch of a producer id; after it the cluster replaces the id."""
+
+WRITER_NAME_MAX = 255
+"""Longest name of a writer, in characters."""
+
+REQUEST_ID_BYTES_MAX = 255
+"""Longest request id of a named writer, because it is kept."""
+
 SEQUENCE_MAX = (1 << 31) - 1
 """Largest sequence number; a producer that has used it up is replaced."""
 

@@ -6,6 +6,14 @@ import asyncio
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from quorate.client.errors import (
+    ClientError,
+    OutcomeUnknownError,
+    PrecedingWriteFailedError,
+    ProducerFencedError,
+    RefusedError,
+)
+from quorate.client.limits import COMMAND_BYTES_MAX
 from quorate.client.producer_sessions import ProducerSession
 from quorum.v1 import common_pb2
 from quorum.v1.commands_pb2 import Command, CommandResult
@@ -26,7 +34,17 @@ class Applied(NamedTuple):
 class Pending:
     """A command, its number once it has one, and the future that its caller waits on."""
 
-    __slots__ = ("attempts", "command", "deadline", "done", "is_init", "producer_session", "size")
+    __slots__ = (
+        "attempts",
+        "command",
+        "deadline",
+        "done",
+        "has_number",
+        "is_init",
+        "order",
+        "producer_session",
+        "size",
+    )
 
     def __init__(
         self,
@@ -35,7 +53,9 @@ class Pending:
         deadline: float,
         size: int,
         *,
-        is_init: bool,
+        is_init: bool = False,
+        order: int = 0,
+        has_number: bool = True,
     ) -> None:
         self.command = command
         self.done = done
@@ -43,12 +63,43 @@ class Pending:
         self.size = size
         self.is_init = is_init
         """Asks for a producer on behalf of the writer itself; no caller waits on ``done``."""
+        self.order = order
+        """Commands of one client are ordered by when they were submitted."""
+        self.has_number = has_number
+        """Whether it gets a sequence number. Dry runs of an ordered client do not."""
         self.producer_session: PendingProducerSession | None = None
         self.attempts = 0
         """How often it may have reached a server under its present number."""
 
 
 PendingProducerSession: TypeAlias = ProducerSession[Pending]
+
+
+def check_size(command: Command) -> None:
+    """Refuse a command that no server takes.
+
+    Raises:
+        RefusedError: MESSAGE_TOO_LARGE.
+    """
+    size = command.ByteSize()
+    if size > COMMAND_BYTES_MAX:
+        code = common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
+        raise RefusedError(code, f"{size} bytes in one command, more than {COMMAND_BYTES_MAX}")
+
+
+def is_dry_run(command: Command) -> bool:
+    """Whether a command is evaluated and not applied."""
+    kind = command.WhichOneof("kind")
+    return kind is not None and bool(getattr(getattr(command, kind), "dry_run", False))
+
+
+def later_error(failure: ClientError, *, was_sent: bool) -> ClientError:
+    """Return the error of a write behind the one that failed (360.6)."""
+    if isinstance(failure, ProducerFencedError):
+        return failure
+    if was_sent and isinstance(failure, OutcomeUnknownError):
+        return OutcomeUnknownError(f"the outcome of an earlier write is unknown: {failure}")
+    return PrecedingWriteFailedError(failure)
 
 
 class AnswerClass(Enum):

@@ -12,9 +12,16 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from quorate.client.errors import ClientError, RefusedError, refused
 from quorate.client.limits import PRODUCER_WINDOW, SEQUENCE_MAX
+from quorum.v1 import common_pb2
+from quorum.v1.commands_pb2 import InitProducerId
+from quorum.v1.metadata_pb2 import WriteAnswer
 
 CommandT = TypeVar("CommandT")
+
+PRODUCER_SESSIONS_MAX = 64
+"""Most producers of one client: with 32 commands each, 2048 writers at a time."""
 
 
 class ProducerSession(Generic[CommandT]):
@@ -61,6 +68,11 @@ class ProducerSession(Generic[CommandT]):
 class ProducerSessions(Generic[CommandT]):
     """The producers of one client, and how many more it needs."""
 
+    name = ""
+    """The writer's name; empty for none."""
+    is_ordered = False
+    """Whether the first write that fails makes all later ones fail."""
+
     def __init__(self, *, producer_sessions_max: int) -> None:
         if producer_sessions_max < 1:
             raise ValueError(
@@ -70,6 +82,35 @@ class ProducerSessions(Generic[CommandT]):
         self._producer_sessions: list[ProducerSession[CommandT]] = []
         self.opening = 0
         """Number of producers requested and not yet received."""
+        self.failure: ClientError | None = None
+        """Why every new write fails: an earlier one did, or another process has the name."""
+
+    def refusal(
+        self, producer_session: ProducerSession[CommandT] | None, answer: WriteAnswer
+    ) -> RefusedError:
+        """Return the error of a refused command of that session."""
+        del producer_session
+        known = answer.producer if answer.HasField("producer") else None
+        return refused(answer.error_code, answer.message, producer=known)
+
+    def init_refused(self, refusal: RefusedError) -> RefusedError:
+        """Return the error of a refused request for a producer."""
+        return refusal
+
+    def is_hole(
+        self, producer_session: ProducerSession[CommandT] | None, sequence: int, code: int
+    ) -> bool:
+        """Whether a command is out of order, and no open one will fill the hole before it."""
+        return (
+            self.is_ordered
+            and code == common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER
+            and producer_session is not None
+            and producer_session.oldest_open == sequence
+        )
+
+    def request(self) -> InitProducerId:
+        """Return the request for one more producer."""
+        return InitProducerId()
 
     def __len__(self) -> int:
         return len(self._producer_sessions)

@@ -4,8 +4,7 @@ A command waits for a producer session, gets its sequence number there and is se
 breaks, or the answer is an unknown outcome, it is sent again to the current leader, under the same
 number. It ends with an answer, or at its deadline with an error: never sent, or outcome unknown.
 
-Invariant: a command is in exactly one of ``_fresh`` (no number yet), ``_again`` (to be sent
-again), ``_sent`` (on the current stream), waiting for its pause to end, or done.
+``open_commands`` has every command that has not ended.
 
 See: KIP-360; ADR 10 and 42; docs/reference/client-protocol.md (Idempotence).
 """
@@ -15,45 +14,43 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Iterable
 from itertools import count
 
 from quorate.client.channels import Nodes
 from quorate.client.errors import (
     ClientError,
-    OutcomeUnknownError,
     RefusedError,
-    UnavailableError,
-    code_name,
-    refused,
 )
 from quorate.client.limits import (
     COMMAND_BYTES_MAX,
     COMMANDS_PER_MESSAGE_MAX,
     COMMANDS_PER_STREAM_MAX,
 )
+from quorate.client.open_commands import OpenCommands
+from quorate.client.outgoing_commands import OutgoingCommands
 from quorate.client.pending import (
     AnswerClass,
     Applied,
     Pending,
     PendingProducerSession,
+    check_size,
     classify_answer,
+    is_dry_run,
+    later_error,
 )
 from quorate.client.producer_sessions import ProducerSession, ProducerSessions
 from quorate.client.search import LeaderSearch
+from quorate.client.single_producer import SingleProducer
 from quorate.client.stream import LiveStream
 from quorum.v1 import common_pb2
-from quorum.v1.commands_pb2 import Command, InitProducerId
+from quorum.v1.commands_pb2 import Command, InitProducerIdResult
 from quorum.v1.metadata_pb2 import (
-    ProducerCommands,
     WriteAnswer,
     WriterIdentity,
     WriteStreamRequest,
     WriteStreamResponse,
 )
 
-PRODUCER_SESSIONS_MAX = 64
-"""Most producers of one client: with 32 commands each, 2048 writers at a time."""
 PENDING_COMMANDS_MAX = 100_000
 """Most commands that wait in one client."""
 SWEEP_SECONDS = 0.02
@@ -74,22 +71,18 @@ class Writer:
         *,
         stall_seconds: float,
         rng: random.Random,
-        producer_sessions_max: int = PRODUCER_SESSIONS_MAX,
+        producers: ProducerSessions[Pending],
     ) -> None:
         self._nodes = nodes
         self._identity = identity
         self._stall_seconds = stall_seconds
         self._rng = rng
         self._loop = asyncio.get_running_loop()
-        self._producer_sessions: ProducerSessions[Pending] = ProducerSessions(
-            producer_sessions_max=producer_sessions_max
-        )
+        self._producer_sessions = producers
         self._window = 1
-        self._fresh: deque[Pending] = deque()
-        self._again: deque[Pending] = deque()
-        self._sent: dict[int, Pending] = {}
-        self._pausing: dict[int, Pending] = {}
+        self._open = OpenCommands(producers)
         self._tags = count(1)
+        self._orders = count(1)
         self._stream: LiveStream[WriteStreamRequest] | None = None
         self._search: asyncio.Task[None] | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -100,8 +93,9 @@ class Writer:
     def submit(self, command: Command, timeout_seconds: float) -> asyncio.Future[Applied]:
         """Send a command; its ``tag`` and ``sequence`` are set here.
 
-        The future ends with the answer or with ``RefusedError``, ``OutcomeUnknownError`` or
-        ``UnavailableError``. Cancelling it gives the command up; it may still be applied.
+        The future ends with the answer or with ``RefusedError``, ``OutcomeUnknownError``,
+        ``UnavailableError`` or ``PrecedingWriteFailedError``. Cancelling it gives the command up;
+        it may still be applied. Of an ordered client it is sent nevertheless.
 
         Raises:
             ClientError: The client is closed, or too many commands wait already; RefusedError
@@ -109,17 +103,67 @@ class Writer:
         """
         if self._is_closed:
             raise ClientError("the client is closed")
-        size = command.ByteSize()
-        if size > COMMAND_BYTES_MAX:
-            code = common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
-            raise RefusedError(code, f"{size} bytes in one command, more than {COMMAND_BYTES_MAX}")
-        if len(self._fresh) >= PENDING_COMMANDS_MAX:
-            raise ClientError(f"{len(self._fresh)} commands wait already")
+        producers = self._producer_sessions
+        try:
+            check_size(command)
+        except RefusedError as refusal:
+            if producers.is_ordered and producers.failure is None:
+                producers.failure = refusal
+            raise
+        if len(self._open.fresh) >= PENDING_COMMANDS_MAX:
+            raise ClientError(f"{len(self._open.fresh)} commands wait already")
+        if producers.failure is not None:
+            done: asyncio.Future[Applied] = self._loop.create_future()
+            done.set_exception(later_error(producers.failure, was_sent=False))
+            return done
+        has_number = not (producers.is_ordered and is_dry_run(command))
+        return self._submit(command, timeout_seconds, has_number=has_number)
+
+    def _submit(
+        self, command: Command, timeout_seconds: float, *, has_number: bool
+    ) -> asyncio.Future[Applied]:
         done: asyncio.Future[Applied] = self._loop.create_future()
         deadline = self._loop.time() + timeout_seconds
-        self._fresh.append(Pending(command, done, deadline, size, is_init=False))
+        pending = Pending(
+            command,
+            done,
+            deadline,
+            command.ByteSize(),
+            order=next(self._orders),
+            has_number=has_number,
+        )
+        self._open.fresh.append(pending)
         self._move()
         return done
+
+    async def begin_epoch(self, timeout_seconds: float) -> None:
+        """Take the name, or go on after a failed write when all earlier writes have ended.
+
+        Raises:
+            ClientError: The client is neither named nor ordered; or as ``submit``.
+        """
+        producers = self._producer_sessions
+        if not isinstance(producers, SingleProducer):
+            raise ClientError("only a named or an ordered client begins epochs")
+        if producers.failure is not None:
+            earlier = [each.done for each in self._open.all() if not each.done.done()]
+            if earlier:
+                await asyncio.wait(earlier)
+            producers.begin_epoch()
+        if not producers.wants_name:
+            return
+        if producers.opening:
+            raise ClientError("a write takes the name already: begin the epoch before it")
+        producers.opening += 1
+        try:
+            command = Command(init_producer_id=producers.request())
+            done = self._submit(command, timeout_seconds, has_number=False)
+            self._add_producer((await done).result.init_producer_id)
+            self._move()
+        except RefusedError as refusal:
+            raise producers.init_refused(refusal) from None
+        finally:
+            producers.opening -= 1
 
     async def close(self) -> None:
         """End all commands: those sent end as unknown, the rest as never sent.
@@ -131,8 +175,8 @@ class Writer:
         for timer in (self._sweep_timer, self._search):
             if timer is not None:
                 timer.cancel()
-        for pending in list(self._all_pending()):
-            self._give_up(pending, "the client was closed")
+        for pending in list(self._open.all()):
+            self._open.give_up(pending, "the client was closed")
         stream, self._stream = self._stream, None
         if stream is not None:
             await stream.end()
@@ -154,8 +198,8 @@ class Writer:
         try:
             found = await search.find()
         except RefusedError as denial:
-            for pending in (*self._fresh, *self._again):
-                self._give_up(pending, str(denial), unsent=denial)
+            for pending in (*self._open.fresh, *self._open.again):
+                self._open.give_up(pending, str(denial), unsent=denial)
             return
         finally:
             if self._search is asyncio.current_task():
@@ -176,69 +220,51 @@ class Writer:
 
     def _take(self) -> WriteStreamRequest | None:
         """The next message: repeats first, then new commands as far as sessions have room."""
-        request = WriteStreamRequest()
-        groups: dict[PendingProducerSession | None, ProducerCommands] = {}
-        if not self._sent:
+        request = OutgoingCommands(is_ordered=self._producer_sessions.is_ordered)
+        if not self._open.sent:
             self._last_contact_at = self._loop.time()
-        room = min(COMMANDS_PER_MESSAGE_MAX, COMMANDS_PER_STREAM_MAX - len(self._sent))
+        room = min(COMMANDS_PER_MESSAGE_MAX, COMMANDS_PER_STREAM_MAX - len(self._open.sent))
         # Tags, numbers and groups are added to the commands' own sizes, within the framing.
         size = COMMAND_BYTES_MAX
-        while self._again and room > 0 and (not groups or self._again[0].size <= size):
-            pending = self._again.popleft()
-            if pending.done.done():
-                self._release(pending)
+        while self._open.again and room > 0 and (not request or self._open.again[0].size <= size):
+            pending = self._open.again.popleft()
+            if self._open.is_over(pending):
+                self._open.release(pending)
                 continue
-            self._put(request, groups, pending)
+            self._put(request, pending)
             room -= 1
             size -= pending.size
         producer_session = None
-        while self._fresh and room > 0 and (not groups or self._fresh[0].size <= size):
-            if producer_session is None or not producer_session.has_room:
+        while self._open.fresh and room > 0 and (not request or self._open.fresh[0].size <= size):
+            if self._open.fresh[0].has_number and not (
+                producer_session is not None and producer_session.has_room
+            ):
                 producer_session = self._producer_sessions.with_room()
                 if producer_session is None:
                     break
-            pending = self._fresh.popleft()
+            pending = self._open.fresh.popleft()
             if pending.done.done():
                 continue
-            pending.producer_session = producer_session
-            pending.command.sequence = producer_session.admit(pending)
-            self._put(request, groups, pending)
+            if pending.has_number and producer_session is not None:
+                pending.producer_session = producer_session
+                pending.command.sequence = producer_session.admit(pending)
+            self._put(request, pending)
             room -= 1
             size -= pending.size
-        if self._fresh and producer_session is None and room > 0:
-            for _ in range(self._producer_sessions.wanted(len(self._fresh), self._window)):
-                self._put(request, groups, self._new_init())
-        return request if groups else None
+        if self._open.fresh and producer_session is None and room > 0:
+            for _ in range(self._producer_sessions.wanted(len(self._open.fresh), self._window)):
+                self._put(request, self._new_init())
+        return request.request if request else None
 
-    def _put(
-        self,
-        request: WriteStreamRequest,
-        groups: dict[PendingProducerSession | None, ProducerCommands],
-        pending: Pending,
-    ) -> None:
-        producer_session = pending.producer_session
-        group = groups.get(producer_session)
-        if group is None:
-            if producer_session is None:
-                group = request.groups.add()
-            else:
-                group = request.groups.add(
-                    producer_id=producer_session.producer_id,
-                    producer_epoch=producer_session.producer_epoch,
-                    oldest_open=producer_session.oldest_open,
-                )
-            groups[producer_session] = group
+    def _put(self, request: OutgoingCommands, pending: Pending) -> None:
         tag = next(self._tags)
-        pending.command.tag = tag
-        pending.attempts += 1
-        pending.command.is_repeat = pending.attempts > 1
-        self._sent[tag] = pending
-        group.commands.append(pending.command)
+        request.add(pending, tag)
+        self._open.sent[tag] = pending
 
     def _new_init(self) -> Pending:
         self._producer_sessions.opening += 1
         done: asyncio.Future[Applied] = self._loop.create_future()
-        command = Command(init_producer_id=InitProducerId())
+        command = Command(init_producer_id=self._producer_sessions.request())
         return Pending(command, done, float("inf"), 0, is_init=True)
 
     # ------------------------------------------------------------------ answers
@@ -247,7 +273,7 @@ class Writer:
         self._last_contact_at = self._loop.time()
         is_redirected = False
         for answer in response.answers:
-            pending = self._sent.pop(answer.tag, None)
+            pending = self._open.sent.pop(answer.tag, None)
             if pending is None:
                 continue
             if answer.error_code == common_pb2.ERROR_CODE_NONE:
@@ -260,7 +286,7 @@ class Writer:
             if pending.is_init:
                 self._on_init_refused(answer_class, answer)
             elif answer_class is AnswerClass.REDIRECTED:
-                self._again.append(pending)
+                self._open.again.append(pending)
             else:
                 self._on_refusal(pending, answer_class, answer)
         stream = self._stream
@@ -269,62 +295,54 @@ class Writer:
         if is_redirected:
             self._avoid = stream.address
             self._drop_stream(stream)
-        elif self._fresh or self._again:
+        elif self._open.fresh or self._open.again:
             stream.wake()
 
     def _settle(self, pending: Pending, answer: WriteAnswer) -> None:
         if pending.is_init:
-            result = answer.result.init_producer_id
             self._producer_sessions.opening -= 1
-            self._producer_sessions.add(
-                ProducerSession(result.producer_id, result.producer_epoch, window=self._window)
-            )
+            self._add_producer(answer.result.init_producer_id)
             return
-        self._release(pending)
+        self._open.release(pending)
         if not pending.done.done():
             pending.done.set_result(Applied(answer.offset, answer.epoch, answer.result))
+
+    def _add_producer(self, found: InitProducerIdResult) -> None:
+        session: PendingProducerSession = ProducerSession(
+            found.producer_id, found.producer_epoch, window=self._window
+        )
+        self._producer_sessions.add(session)
 
     def _on_init_refused(self, answer_class: AnswerClass, answer: WriteAnswer) -> None:
         self._producer_sessions.opening -= 1
         if answer_class is AnswerClass.OVERLOADED:
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._move)
         elif answer_class is not AnswerClass.REDIRECTED:
-            for waiting in self._fresh:
-                self._fail(waiting, refused(answer.error_code, answer.message))
-            self._fresh.clear()
+            producers = self._producer_sessions
+            self._open.fail_fresh(producers.init_refused(producers.refusal(None, answer)))
 
     def _on_refusal(self, pending: Pending, answer_class: AnswerClass, answer: WriteAnswer) -> None:
-        if answer_class is AnswerClass.OVERLOADED:
-            self._pausing[answer.tag] = pending
+        session, producers = pending.producer_session, self._producer_sessions
+        is_hole = producers.is_hole(session, pending.command.sequence, answer.error_code)
+        if answer_class is AnswerClass.OVERLOADED and not is_hole:
+            self._open.pausing[answer.tag] = pending
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._end_pause, answer.tag)
             return
-        self._release(pending)
-        if answer_class is AnswerClass.REFUSED:
-            self._fail(pending, refused(answer.error_code, answer.message))
-        elif pending.producer_session is not None:
-            self._producer_sessions.retire(pending.producer_session)
-            if pending.attempts > 1:
-                text = f"{code_name(answer.error_code)}: {answer.message}"
-                self._fail(pending, OutcomeUnknownError(f"the producer is gone: {text}"))
-                return
-            # Sent once and refused: it certainly was not applied under the lost number.
-            pending.producer_session = None
-            pending.attempts = 0
-            self._fresh.appendleft(pending)
+        refusal = producers.refusal(session, answer)
+        self._open.release(pending)
+        if answer_class is not AnswerClass.PRODUCER_GONE or session is None:
+            self._open.fail(pending, refusal)
+        elif answer.HasField("producer") and answer.producer.producer_id != session.producer_id:
+            # It is about another producer, which the command itself names.
+            self._open.fail(pending, refusal)
+        else:
+            self._open.lose_producer(pending, session, refusal)
 
     def _end_pause(self, tag: int) -> None:
-        pending = self._pausing.pop(tag, None)
+        pending = self._open.pausing.pop(tag, None)
         if pending is not None and not self._is_closed:
-            self._again.append(pending)
+            self._open.again.append(pending)
             self._move()
-
-    def _release(self, pending: Pending) -> None:
-        if pending.producer_session is not None:
-            pending.producer_session.settle(pending.command.sequence)
-
-    def _fail(self, pending: Pending, error: ClientError) -> None:
-        if not pending.done.done():
-            pending.done.set_exception(error)
 
     # ------------------------------------------------------------------ loss and deadlines
 
@@ -336,14 +354,14 @@ class Writer:
         """Leave this stream; what it has not answered goes to the next one, oldest first."""
         self._stream = None
         stream.close()
-        sent = [pending for pending in self._sent.values() if not pending.is_init]
-        self._producer_sessions.opening -= len(self._sent) - len(sent)
+        sent = [pending for pending in self._open.sent.values() if not pending.is_init]
+        self._producer_sessions.opening -= len(self._open.sent) - len(sent)
         # In the order of their numbers: a command is refused until all older open ones are done.
-        self._again = deque(
-            sorted([*sent, *self._again], key=lambda pending: pending.command.sequence)
+        self._open.again = deque(
+            sorted([*sent, *self._open.again], key=lambda pending: pending.command.sequence)
         )
-        self._sent.clear()
-        if self._again or self._fresh:
+        self._open.sent.clear()
+        if self._open.again or self._open.fresh:
             self._move()
 
     def _sweep(self) -> None:
@@ -351,47 +369,31 @@ class Writer:
         self._sweep_timer = None
         now = self._loop.time()
         pending_count = 0
-        for pending in list(self._all_pending()):
-            if pending.done.done():
-                self._forget(pending)
+        for pending in list(self._open.all()):
+            if self._open.is_over(pending):
+                self._open.forget(pending)
             elif pending.deadline <= now:
-                self._give_up(pending, "no answer before the deadline")
+                self._open.give_up(pending, "no answer before the deadline")
             else:
                 pending_count += 1
         if pending_count == 0:
-            self._fresh.clear()
-            self._again.clear()
+            self._open.fresh.clear()
+            self._open.again.clear()
             if self._search is not None:
                 self._search.cancel()
                 self._search = None
             return
         stream = self._stream
-        if stream is not None and self._sent and now - self._last_contact_at > self._stall_seconds:
+        if (
+            stream is not None
+            and self._open.sent
+            and now - self._last_contact_at > self._stall_seconds
+        ):
             self._avoid = stream.address
             self._drop_stream(stream)
-        elif stream is not None and (self._fresh or self._again):
+        elif stream is not None and (self._open.fresh or self._open.again):
             # A command that was given up leaves room in its session.
             stream.wake()
         if self._sweep_timer is None:
             delay = SWEEP_SECONDS + pending_count * SWEEP_SECONDS_PER_COMMAND
             self._sweep_timer = self._loop.call_later(delay, self._sweep)
-
-    def _all_pending(self) -> Iterable[Pending]:
-        yield from self._fresh
-        yield from self._again
-        yield from self._pausing.values()
-        yield from self._sent.values()
-
-    def _give_up(self, pending: Pending, why: str, *, unsent: ClientError | None = None) -> None:
-        self._forget(pending)
-        if pending.attempts:
-            error: ClientError = OutcomeUnknownError(f"{why}; the outcome is unknown")
-        else:
-            error = unsent or UnavailableError(f"{why}; the command was never sent")
-        self._fail(pending, error)
-
-    def _forget(self, pending: Pending) -> None:
-        """Free the number of a command for its session. A late answer is ignored."""
-        self._release(pending)
-        self._sent.pop(pending.command.tag, None)
-        self._pausing.pop(pending.command.tag, None)

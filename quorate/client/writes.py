@@ -37,18 +37,44 @@ class Writes:
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - bounds the outcome, does not cancel
         origin: wire.CommandOrigin | None = None,
+        request_id: str = "",
     ) -> Applied:
         """Any command; ``origin`` says why and within what, for the audit trail.
+
+        Of a client with a writer's name, a ``request_id`` that was used before gets its first
+        answer, also in a later process; the command is not applied again.
 
         The message is changed (tag and sequence number) and must not be used again.
         """
         if origin is not None:
             command.origin.CopyFrom(origin)
+        if request_id:
+            command.origin.request_id = request_id
         limit = self._write_timeout if timeout is None else timeout
         if self._tracer is None:
             return await self._writer.submit(command, limit)
         with write_span(self._tracer, command):
             return await self._writer.submit(command, limit)
+
+    async def begin_epoch(
+        self,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Take the writer's name now, or let an ordered client go on after a failure (360.6).
+
+        A named client takes its name with its first write otherwise. Once this has returned, no
+        former process of the name writes any more.
+
+        After a failure it waits for the writes before the one that failed. The next write is the
+        first one of the next epoch. A write whose outcome was unknown may still be applied before
+        it, never behind it.
+
+        Raises:
+            ClientError: The client is neither named nor ordered; or as a write.
+            ProducerFencedError: Another process has taken the writer's name.
+        """
+        await self._writer.begin_epoch(self._write_timeout if timeout is None else timeout)
 
     async def commit_position(
         self,
@@ -61,9 +87,9 @@ class Writes:
     ) -> Applied:
         """Store how far a group has processed the log; the newest position counts.
 
-        With a ``command``, both are in one batch: either both are applied or neither is. It does
-        not keep two processes of one group apart: only a named producer does, which this client
-        does not have. The message of the command is changed and must not be used again.
+        With a ``command``, both are in one batch: either both are applied or neither is. A
+        client with a writer's name also keeps two processes of one group apart: the former one
+        is fenced. The message of the command is changed and must not be used again.
         """
         message = position_message(group, position, metadata)
         if command is None:

@@ -40,6 +40,7 @@ VERBS = {
 WITHOUT_A_VERB = {
     "allocate_producer_ids": "brokers take blocks of ids; a person has no use for one",
     "alter_partition": "the leader of a partition reports its in-sync set",
+    "begin_epoch": "a program takes its name, or goes on after a failure",
     "close": "ends the client",
     "consumer": "a program reads the log with it; `log dump` and `audit` show it to people",
     "delete_records": "always refused",

@@ -1,0 +1,111 @@
+"""Every command of a client that has not ended, and how each of them ends with an error.
+
+Invariant: a command is in exactly one of ``fresh`` (no number yet), ``again`` (to be sent again),
+``sent`` (on the current stream), ``pausing`` (until its pause ends), or it has ended.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from quorate.client.errors import (
+    ClientError,
+    OutcomeUnknownError,
+    ProducerFencedError,
+    RefusedError,
+    UnavailableError,
+)
+from quorate.client.pending import Pending, PendingProducerSession, later_error
+from quorate.client.producer_sessions import ProducerSessions
+
+
+class OpenCommands:
+    """The open commands of one client. Lives on the event loop it was made on."""
+
+    def __init__(self, producers: ProducerSessions[Pending]) -> None:
+        self.fresh: deque[Pending] = deque()
+        self.again: deque[Pending] = deque()
+        self.sent: dict[int, Pending] = {}
+        self.pausing: dict[int, Pending] = {}
+        self._producers = producers
+
+    def all(self) -> Iterable[Pending]:
+        """Yield every command; the containers must not change meanwhile."""
+        yield from self.fresh
+        yield from self.again
+        yield from self.pausing.values()
+        yield from self.sent.values()
+
+    def is_over(self, pending: Pending) -> bool:
+        """Whether nobody needs the outcome of a command any more.
+
+        Later commands of an ordered client need that of one that its caller has cancelled.
+        """
+        if self._producers.is_ordered and pending.producer_session is not None:
+            return pending.done.done() and not pending.done.cancelled()
+        return pending.done.done()
+
+    def release(self, pending: Pending) -> None:
+        """Free the number of a command for its session."""
+        if pending.producer_session is not None:
+            pending.producer_session.settle(pending.command.sequence)
+
+    def forget(self, pending: Pending) -> None:
+        """Free the number of a command for its session. A late answer is ignored."""
+        self.release(pending)
+        self.sent.pop(pending.command.tag, None)
+        self.pausing.pop(pending.command.tag, None)
+
+    def give_up(self, pending: Pending, why: str, *, unsent: ClientError | None = None) -> None:
+        """End a command without an answer; ``unsent`` is the error if it was never sent."""
+        self.forget(pending)
+        if pending.attempts:
+            error: ClientError = OutcomeUnknownError(f"{why}; the outcome is unknown")
+        else:
+            error = unsent or UnavailableError(f"{why}; the command was never sent")
+        self.fail(pending, error)
+
+    def lose_producer(
+        self, pending: Pending, session: PendingProducerSession, refusal: RefusedError
+    ) -> None:
+        """Send a command under another producer if it certainly was not applied; else end it."""
+        self._producers.retire(session)
+        is_fenced = isinstance(refusal, ProducerFencedError)
+        if pending.attempts > 1:
+            unknown = OutcomeUnknownError(f"the producer is gone: {refusal}")
+            unknown.__cause__ = refusal
+            self.fail(pending, unknown)
+        elif is_fenced or self._producers.is_ordered:
+            self.fail(pending, refusal)
+        else:
+            pending.producer_session = None
+            pending.attempts = 0
+            self.fresh.appendleft(pending)
+        if is_fenced:
+            self.fail_fresh(refusal)
+
+    def fail_fresh(self, error: ClientError) -> None:
+        """End all commands that have no number yet."""
+        fresh = list(self.fresh)
+        self.fresh.clear()
+        for pending in fresh:
+            self.fail(pending, error)
+
+    def fail(self, pending: Pending, error: ClientError) -> None:
+        """End a command with an error; of an ordered client, all later ones as well (360.6)."""
+        if not pending.done.done():
+            pending.done.set_exception(error)
+        producers = self._producers
+        if producers.is_ordered and pending.has_number and producers.failure is None:
+            producers.failure = error
+        if producers.is_ordered and pending.has_number and producers.failure is error:
+            self._fail_later(pending, error)
+
+    def _fail_later(self, first: Pending, error: ClientError) -> None:
+        for pending in list(self.all()):
+            if pending.order > first.order and pending.has_number:
+                self.forget(pending)
+                if not pending.done.done():
+                    was_sent = pending.attempts > 0
+                    pending.done.set_exception(later_error(error, was_sent=was_sent))
