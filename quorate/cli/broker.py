@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import click
@@ -19,11 +18,11 @@ from quorate.cli.connection import (
 )
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.requests import drawn_uuid
 from quorate.cli.session import Session
 from quorate.client import Client
 from quorate.config.addresses import parse_address
 from quorate.features import SUPPORTED_FEATURES
-from quorum.log.identity import draw_directory_id
 from quorum.types import Endpoint, uuid_from_text, uuid_to_text
 from quorum.v1.admin_pb2 import BrokerDescription, DescribeClusterResponse
 from quorum.v1.commands_pb2 import BrokerListener, RegisterBroker, SupportedFeature
@@ -79,7 +78,7 @@ def register(
     With --stay this command stands in for a broker: it keeps the session until it is
     interrupted, then shuts the broker down in an orderly manner.
     """
-    incarnation = _parse_uuid("--incarnation-id", incarnation_id)
+    incarnation = _parse_uuid(session, "--incarnation-id", incarnation_id)
     request = RegisterBroker(
         broker_id=broker_id,
         incarnation_id=incarnation,
@@ -90,7 +89,7 @@ def register(
             )
             for feature in SUPPORTED_FEATURES
         ],
-        log_dirs=[_parse_uuid("--log-dir", text) for text in log_dirs or (None,)],
+        log_dirs=[_parse_uuid(session, "--log-dir", text) for text in log_dirs or (None,)],
         rack=rack,
         dry_run=dry_run,
     )
@@ -176,9 +175,9 @@ def unregister(session: Session, broker_id: int, yes: bool, dry_run: bool, reaso
     show_applied(session, "BrokerUnregistered", applied, dry_run=dry_run, broker_id=broker_id)
 
 
-def _parse_uuid(option: str, text: str | None) -> bytes:
+def _parse_uuid(session: Session, option: str, text: str | None) -> bytes:
     try:
-        return uuid_from_text(text) if text else draw_directory_id(os.urandom)
+        return uuid_from_text(text) if text else drawn_uuid(session, option)
     except ValueError as error:
         raise CliError(f"{option}: {error}", code=Exit.USAGE) from error
 

@@ -16,6 +16,7 @@ from quorate.cli.exits import CliError, Exit, exit_for_code
 from quorate.cli.output import Result
 from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
 from quorate.cli.reachability import Obstacle
+from quorate.cli.requests import RequestClient, request_options
 from quorate.cli.session import Session
 from quorate.client import (
     LINEARIZABLE,
@@ -24,6 +25,7 @@ from quorate.client import (
     Client,
     ClientError,
     OutcomeUnknownError,
+    ProducerFencedError,
     RefusedError,
     UnavailableError,
     at_least,
@@ -66,13 +68,16 @@ def time_left(session: Session, spent_s: float) -> float:
 
 def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -> Client:
     """A client with the session's credentials and timeout, inside of what ``ask`` runs."""
-    return Client(
+    client = RequestClient(
         servers,
         client_id=CLIENT_ID,
         reason=reason,
         credentials=credentials_of(session),
+        writer=session.writer,
         timeout_seconds=session.timeout_s,
     )
+    client.request_id = session.request_id
+    return client
 
 
 async def _ask(
@@ -102,8 +107,19 @@ async def _ask(
     except OutcomeUnknownError as error:
         raise CliError(
             f"sent, but the outcome is unknown: {error}",
-            hint="look before repeating: it may have been applied",
+            hint=(
+                "run it again with the same --writer and --request-id: it is applied once"
+                if session.request_id
+                else "look before repeating: it may have been applied"
+            ),
             code=Exit.UNREACHABLE,
+        ) from error
+    except ProducerFencedError as error:
+        raise CliError(
+            str(error),
+            hint=f"another run of writer {error.writer!r} began meanwhile; nothing of this one "
+            "was applied",
+            code=Exit.CONFLICT,
         ) from error
     except RefusedError as error:
         raise CliError(str(error), code=refusal_exit(error.code)) from error
@@ -188,6 +204,14 @@ def read_options(level: str | None, offset: int | None) -> ReadOptions:
 
 
 def write_options(function: Function) -> Function:
+    """Add ``--dry-run``, ``--reason``, ``--writer`` and ``--request-id`` to a command that writes.
+
+    It writes once, or its other writes need no request id.
+    """
+    return reason_options(request_options(function))
+
+
+def reason_options(function: Function) -> Function:
     """Add ``--dry-run`` and ``--reason`` to a command that changes something."""
     function = click.option("--reason", default="", help="Why; kept in the audit trail.")(function)
     return click.option("--dry-run", is_flag=True, help="Only say what would be done.")(function)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
-from quorate.cli.connection import ask, write_options
+from quorate.cli.connection import ask, reason_options
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -27,7 +27,7 @@ from statemachine.import_state import NO_CHECKPOINT
     is_flag=True,
     help="Also what DIRECTORY does not show to be committed (one of several controllers).",
 )
-@write_options
+@reason_options
 @pass_session
 def import_command(
     session: Session,

@@ -34,6 +34,10 @@ class Session:
     tls_key: Path | None = None
     context: str = ""
     """The context named; empty for the one in use."""
+    writer: str = ""
+    """Name of the writer on whose behalf the command writes; empty for none."""
+    request_id: str = ""
+    """Name of the writer's request; empty for none."""
     is_quiet: bool = False
     is_colourless: bool = field(default_factory=lambda: bool(os.environ.get("NO_COLOR")))
     written: set[str] = field(default_factory=set)
