@@ -6,10 +6,9 @@ import asyncio
 import tempfile
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
-import grpc
 
 import quorate
 from quorate.backup.check import Verified
@@ -31,6 +30,9 @@ from quorate.cli.session import Session
 from quorate.timetravel.positions import time_text
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
+
+if TYPE_CHECKING:
+    import grpc
 
 _TARGET = click.argument("target")
 _COLUMNS = ("file", "start_offset", "end_offset", "epoch", "bytes")
@@ -109,6 +111,9 @@ def _run(session: Session, storage: Storage, directory: Path | None) -> tuple[Ma
     credentials = credentials_of(session)
 
     def connect(address: str) -> grpc.aio.Channel:
+        # Loaded here: other subcommands reach no cluster.
+        import grpc
+
         if credentials is None:
             return grpc.aio.insecure_channel(address)
         return grpc.aio.secure_channel(address, credentials)

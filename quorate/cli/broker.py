@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,13 +21,15 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.requests import drawn_uuid
 from quorate.cli.session import Session
-from quorate.client import Client
 from quorate.config.addresses import parse_address
 from quorate.features import SUPPORTED_FEATURES
 from quorum.types import Endpoint, uuid_from_text, uuid_to_text
 from quorum.v1.admin_pb2 import BrokerDescription, DescribeClusterResponse
 from quorum.v1.commands_pb2 import BrokerListener, RegisterBroker, SupportedFeature
 from quorum.v1.metadata_pb2 import ReadOptions
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 _COLUMNS = ("broker_id", "state", "broker_epoch", "rack", "listeners", "incarnation_id")
 _NAMED_MAX = 10

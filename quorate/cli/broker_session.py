@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import TYPE_CHECKING
 
+from quorate import client as library
 from quorate.cli.session import Session
-from quorate.client import Client, ClientError, RefusedError
 from quorum.v1.commands_pb2 import BrokerHeartbeat
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 HEARTBEAT_INTERVAL_S = 2.0
 """Kafka's ``broker.heartbeat.interval.ms``; the session lasts 9 seconds by default."""
@@ -65,9 +69,9 @@ async def _beat(
                 want_shut_down=want_shut_down,
             )
         )
-    except RefusedError:
+    except library.RefusedError:
         raise
-    except ClientError as error:
+    except library.ClientError as error:
         session.announce(f"heartbeat lost: {error}")
         return None
     return bool(applied.result.broker_heartbeat.should_shut_down)

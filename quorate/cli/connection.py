@@ -1,4 +1,8 @@
-"""From a command to the cluster and back: one client per call, its errors as exit codes."""
+"""From a command to the cluster and back: one client per call, its errors as exit codes.
+
+Importing it loads no gRPC: ``library`` loads a module of the client when a name of it is used, so
+that help, completion and mistakes in the arguments are quick.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +10,25 @@ import asyncio
 import functools
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
-import grpc
 
+from quorate import client as library
 from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.exits import CliError, Exit, exit_for_code
 from quorate.cli.output import Result
 from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
 from quorate.cli.reachability import Obstacle
-from quorate.cli.requests import RequestClient, request_options
+from quorate.cli.requests import request_options
 from quorate.cli.session import Session
-from quorate.client import (
-    LINEARIZABLE,
-    LOCAL,
-    Applied,
-    Client,
-    ClientError,
-    OutcomeUnknownError,
-    ProducerFencedError,
-    RefusedError,
-    UnavailableError,
-    at_least,
-)
 from quorum.errors import ErrorCode
-from quorum.v1.metadata_pb2 import ReadOptions, ReadPosition
+
+if TYPE_CHECKING:
+    import grpc
+
+    from quorate.client import Applied, Client
+    from quorum.v1.metadata_pb2 import ReadOptions, ReadPosition
 
 Answer = TypeVar("Answer")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -40,7 +37,7 @@ CLIENT_ID = "quorate-cli"
 _LAST_CALL_S_MIN = 0.5
 """Less than what ``ask`` grants beyond the timeout, so that the call itself says how it ended."""
 _NEAR_TOPICS_MAX = 1000
-READ_LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
+READ_LEVELS = ("linearizable", "local")
 
 
 def ask(
@@ -68,6 +65,9 @@ def time_left(session: Session, spent_s: float) -> float:
 
 def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -> Client:
     """A client with the session's credentials and timeout, inside of what ``ask`` runs."""
+    # Loaded here, with the client.
+    from quorate.cli.request_client import RequestClient
+
     client = RequestClient(
         servers,
         client_id=CLIENT_ID,
@@ -96,15 +96,15 @@ async def _ask(
     except TimeoutError as error:
         cause = f"no answer within {session.timeout_s:g} s"
         raise await _unavailable(session, servers, cause) from error
-    except UnavailableError as error:
-        if isinstance(error.__cause__, RefusedError):
+    except library.UnavailableError as error:
+        if isinstance(error.__cause__, library.RefusedError):
             raise CliError(
                 f"the cluster cannot do that now through {', '.join(servers)}: {error}",
                 hint="`quorum describe status` and `--read local` also work without a leader",
                 code=Exit.UNREACHABLE,
             ) from error
         raise await _unavailable(session, servers, str(error)) from error
-    except OutcomeUnknownError as error:
+    except library.OutcomeUnknownError as error:
         raise CliError(
             f"sent, but the outcome is unknown: {error}",
             hint=(
@@ -114,16 +114,16 @@ async def _ask(
             ),
             code=Exit.UNREACHABLE,
         ) from error
-    except ProducerFencedError as error:
+    except library.ProducerFencedError as error:
         raise CliError(
             str(error),
             hint=f"another run of writer {error.writer!r} began meanwhile; nothing of this one "
             "was applied",
             code=Exit.CONFLICT,
         ) from error
-    except RefusedError as error:
+    except library.RefusedError as error:
         raise CliError(str(error), code=refusal_exit(error.code)) from error
-    except ClientError as error:
+    except library.ClientError as error:
         raise CliError(str(error)) from error
 
 
@@ -158,6 +158,8 @@ def credentials_of(session: Session) -> grpc.ChannelCredentials | None:
         return None
     if bool(session.tls_key) != bool(session.tls_cert):
         raise CliError("--tls-cert and --tls-key belong together", code=Exit.USAGE)
+    import grpc
+
     try:
         return grpc.ssl_channel_credentials(
             *(path.read_bytes() if path is not None else None for path in paths)
@@ -183,7 +185,7 @@ def read_option(function: Function) -> Function:
     read = click.option(
         "--read",
         "level",
-        type=click.Choice(list(READ_LEVELS)),
+        type=click.Choice(READ_LEVELS),
         help="linearizable (the default) shows every write acknowledged before, "
         "local what the node asked has.",
     )
@@ -197,10 +199,10 @@ def read_options(level: str | None, offset: int | None) -> ReadOptions:
         CliError: Both were given.
     """
     if offset is None:
-        return READ_LEVELS[level or "linearizable"]
+        return library.LOCAL if level == "local" else library.LINEARIZABLE
     if level is not None:
         raise CliError("--read and --at-least exclude each other", code=Exit.USAGE)
-    return at_least(offset)
+    return library.at_least(offset)
 
 
 def write_options(function: Function) -> Function:
@@ -253,7 +255,7 @@ async def near_topic(client: Client, name: str) -> str:
     after = chr(ord(before) - 1) + "\x7f" if before > "!" else ""
     try:
         page = await client.list_topics(after_name=after, limit=_NEAR_TOPICS_MAX)
-    except ClientError:
+    except library.ClientError:
         return ""
     return did_you_mean(name, (each.name for each in page.topics))
 

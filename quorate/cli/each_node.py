@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from quorate import client as library
 from quorate.cli.connection import client_of
 from quorate.cli.patience import UnreachableError, unless_unreachable
 from quorate.cli.session import Session
-from quorate.client import ClientError
 from quorum.types import Endpoint
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
@@ -71,5 +71,5 @@ async def _asked(session: Session, address: str) -> Asked:
         return Asked(address, None, error.obstacles[address].cause)
     except TimeoutError:
         return Asked(address, None, f"no answer within {LIMIT_S:g} s")
-    except ClientError as error:
+    except library.ClientError as error:
         return Asked(address, None, str(error))

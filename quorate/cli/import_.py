@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +13,13 @@ from quorate.cli.connection import ask, reason_options
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.client import Client
 from quorate.importer.errors import ImportDiffersError, ImportRefusedError, SourceDamagedError
-from quorate.importer.run import Import, ImportReport
 from quorate.importer.source import Source, open_source
 from statemachine.import_state import NO_CHECKPOINT
+
+if TYPE_CHECKING:
+    from quorate.client import Client
+    from quorate.importer.run import ImportReport
 
 
 @click.command("import", cls=SessionCommand)
@@ -69,6 +72,9 @@ def _work(
     session: Session, source: Source, *, dry_run: bool
 ) -> Callable[[Client], Awaitable[ImportReport]]:
     async def work(client: Client) -> ImportReport:
+        # Loaded here, with the client that it needs.
+        from quorate.importer.run import Import
+
         end_offset = source.end_offset
         # Every offset is replayed once and copied once; a terminal shows one bar at a time.
         with session.progress("importing", 2 * end_offset) as bar:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quorate.cli.each_node import ASKED_MAX, ask_each
 from quorate.cli.session import Session
-from quorate.client import Client
 from quorum.types import Endpoint
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 
 async def find_stopped(

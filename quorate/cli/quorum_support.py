@@ -6,10 +6,15 @@ only says beforehand what the leader would answer.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from quorate import client as library
 from quorate.cli.connection import client_of
 from quorate.cli.session import Session
-from quorate.client import LINEARIZABLE, Client
 from quorum.v1.admin_pb2 import FeatureDescription
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 
 async def objections_to_versions(
@@ -18,7 +23,7 @@ async def objections_to_versions(
     """Levels in force that ``node`` cannot run with; empty too if no address of it is known."""
     if at is None:
         return []
-    in_force = await client.describe_features(read=LINEARIZABLE)
+    in_force = await client.describe_features(read=library.LINEARIZABLE)
     async with client_of(session, (at,)) as there:
         supported = await there.describe_features()
     return unsupported_levels(node, list(supported.features), list(in_force.features))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,9 @@ from quorate.cli.connection import ask, time_left
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import voters_of
 from quorate.cli.session import Session
-from quorate.client import Client
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 
 @click.command(cls=SessionCommand)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
+from quorate import client as library
 from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.connection import ask, client_of, time_left
 from quorate.cli.exits import CliError, Exit
@@ -21,7 +22,6 @@ from quorate.cli.quorum_view import (
     voters_of,
 )
 from quorate.cli.session import Session
-from quorate.client import Client, UnavailableError
 from quorate.config.addresses import WILDCARD_HOSTS, parse_address
 from quorate.quorum_arithmetic import (
     QuorumStatus,
@@ -38,6 +38,9 @@ from quorum.v1.admin_pb2 import (
     UpdateVoterResponse,
 )
 from quorum.v1.common_pb2 import Endpoint
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 _Changed: TypeAlias = AddVoterResponse | RemoveVoterResponse | UpdateVoterResponse
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -271,7 +274,7 @@ async def _place(
     try:
         async with client_of(session, (at,)) as there:
             found = await there.describe_quorum(from_leader=False)
-    except UnavailableError as error:
+    except library.UnavailableError as error:
         raise CliError(
             f"node {node} does not answer at {at}: {error}",
             hint="start it, and name its client address; --endpoint needs no answer from it",

@@ -16,10 +16,8 @@ import click
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.session import Session
-from quorate.client import Applied, Client
 from quorate.client.limits import REQUEST_ID_BYTES_MAX, WRITER_NAME_MAX
 from quorum.log.identity import draw_directory_id
-from quorum.v1.commands_pb2 import Command, CommandOrigin
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -86,21 +84,3 @@ def drawn_uuid(session: Session, purpose: str) -> bytes:
         return hashlib.blake2b(text, digest_size=count).digest()
 
     return draw_directory_id(derived)
-
-
-class RequestClient(Client):
-    """A client whose first write carries the request id of the command line."""
-
-    request_id = ""
-
-    async def write(
-        self,
-        command: Command,
-        *,
-        timeout: float | None = None,  # noqa: ASYNC109 - as in the client
-        origin: CommandOrigin | None = None,
-        request_id: str = "",
-    ) -> Applied:
-        """As ``Client.write``."""
-        request_id, self.request_id = request_id or self.request_id, ""
-        return await super().write(command, timeout=timeout, origin=origin, request_id=request_id)

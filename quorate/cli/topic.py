@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from quorate.cli.command import NounGroup, pass_session
@@ -20,7 +22,6 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.topic_election import elect_leaders
-from quorate.client import Client
 from quorum.types import uuid_to_text
 from quorum.v1.metadata_pb2 import (
     DescribeTopicsResponse,
@@ -28,6 +29,9 @@ from quorum.v1.metadata_pb2 import (
     ReadOptions,
     TopicListing,
 )
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 _PARTITION_COLUMNS = ("topic", "partition", "leader", "leader_epoch", "partition_epoch",
                       "replicas", "isr", "offline")  # fmt: skip

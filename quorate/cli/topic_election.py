@@ -9,7 +9,6 @@ from quorate.cli.connection import ask, confirm, refusal_exit, write_options
 from quorate.cli.exits import CliError
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.client.errors import code_name
 from quorum.v1 import commands_pb2 as wire
 
 
@@ -50,6 +49,9 @@ def elect_leaders(
         ),
         reason=reason,
     )
+    # Loaded when there is an answer: it takes gRPC with it.
+    from quorate.client.errors import code_name
+
     results = applied.result.elect_leaders.partitions
     rows = [
         {

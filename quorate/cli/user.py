@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from quorate import client as library
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.connection import (
     ask,
@@ -20,11 +22,13 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.passwords import password_from
 from quorate.cli.session import Session
-from quorate.client import Applied, Client, scram_upsertion
 from quorum.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
 from quorum.v1 import admin_pb2
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import ReadOptions
+
+if TYPE_CHECKING:
+    from quorate.client import Applied, Client
 
 _PAGE = 1000
 _COLUMNS = ("name", "mechanism", "iterations")
@@ -81,7 +85,7 @@ def add(
         new_password_file, f"Password of {name}", flag="--new-password-file", is_new=True
     )
     upsertions = [
-        scram_upsertion(name, password, mechanism=each, iterations=iterations)
+        library.scram_upsertion(name, password, mechanism=each, iterations=iterations)
         for each in dict.fromkeys(mechanisms)
     ]
 

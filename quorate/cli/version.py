@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import platform
+from importlib.metadata import version as installed
 
 import click
-import google.protobuf
-import grpc
 
 from quorate import __version__
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.features import SUPPORTED_FEATURES
+from statemachine.feature_levels import RELEASES, supported_range
 
 
 @click.command(cls=LocalCommand)
@@ -25,12 +24,13 @@ def version(session: Session) -> None:
             {
                 "quorate": __version__,
                 "python": platform.python_version(),
-                "grpc": grpc.__version__,
-                "protobuf": google.protobuf.__version__,
+                "grpc": installed("grpcio"),
+                "protobuf": installed("protobuf"),
             },
             rows=[
-                {"feature": feature.name, "min": feature.min_level, "max": feature.max_level}
-                for feature in SUPPORTED_FEATURES
+                {"feature": name, "min": low, "max": high}
+                for name in sorted(RELEASES)
+                for low, high in [supported_range(name)]
             ],
             columns=("feature", "min", "max"),
         )

@@ -38,7 +38,7 @@ WATCHED = {
     "quorate/importer/copying.py": "the import awaits it",
     "quorate/server/ending.py": "the process awaits it, and its failure ends the process",
     "quorate/server/scrubber.py": "a thread whose failure ends the process",
-    "quorate/server/tracing.py": "a thread that sends the last spans; the stop waits a second for it",
+    "quorate/server/tracing.py": "a thread; the stop waits a second for it",
     "quorate/server/worker.py": "a thread; a job's failure is its future's",
     "quorate/services/change_feed.py": "one message; every watcher that needs it awaits it",
     "quorate/services/stream_session.py": "ends with its stream, which awaits it",
