@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.broker_session import stand_in
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import NounGroup, pass_session, wide_option
 from quorate.cli.connection import (
     ask,
     confirm,
@@ -31,7 +31,8 @@ from quorum.v1.metadata_pb2 import ReadOptions
 if TYPE_CHECKING:
     from quorate.client import Client
 
-_COLUMNS = ("broker_id", "state", "broker_epoch", "rack", "listeners", "incarnation_id")
+_COLUMNS = ("broker_id", "state", "broker_epoch", "rack", "listeners")
+_WIDE = (*_COLUMNS, "incarnation_id")
 _NAMED_MAX = 10
 _LISTENER = re.compile(r"([A-Za-z0-9_]+)://(.+)")
 
@@ -118,6 +119,7 @@ def register(
 
 
 @broker.command("list")
+@wide_option
 @read_option
 @pass_session
 def list_brokers(session: Session, read: ReadOptions) -> None:
@@ -125,7 +127,7 @@ def list_brokers(session: Session, read: ReadOptions) -> None:
     answer = ask(session, lambda client: client.describe_cluster(read=read))
     fields = position_fields(answer.position) if session.output != "table" else {}
     rows = [_row(found) for found in answer.brokers]
-    session.show(Result("BrokerList", fields, rows=rows, columns=_COLUMNS))
+    session.show(Result("BrokerList", fields, rows=rows, columns=_COLUMNS, wide=_WIDE))
 
 
 @broker.command()

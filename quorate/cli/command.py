@@ -130,6 +130,18 @@ def output_options() -> list[click.Option]:
     ]
 
 
+def wide_option(function: Any) -> Any:
+    """Add ``--wide`` to a command whose table has more columns than fit."""
+    return click.option(
+        "--wide",
+        is_flag=True,
+        default=None,
+        expose_value=False,
+        callback=_remember("is_wide"),
+        help="Show every column in the table.",
+    )(function)
+
+
 class LocalCommand(click.Command):
     """A command that reaches no cluster: it takes the options about output only."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from quorate.cli.cells import ago
-from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.command import SessionCommand, pass_session, wide_option
 from quorate.cli.each_node import Asked, addresses_of, ask_all
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -18,7 +18,8 @@ from quorate.cli.session import Session
 from quorate.quorum_arithmetic import Condition, Replica
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
-_COLUMNS = ("node_id", "role", "epoch", "log_end_offset", "lag", "last_fetch", "address", "problem")
+_COLUMNS = ("node_id", "role", "lag", "last_fetch", "address", "problem")
+_WIDE = ("node_id", "role", "epoch", "log_end_offset", "lag", "last_fetch", "address", "problem")
 _SEEN_BY_LEADER = {
     Condition.LAGGING: "behind the leader",
     Condition.SILENT: "silent: the leader hears nothing from it",
@@ -27,6 +28,7 @@ _SEEN_BY_LEADER = {
 
 
 @click.command(cls=SessionCommand)
+@wide_option
 @pass_session
 def health(session: Session) -> None:
     """Ask every node how it is: one line each.
@@ -43,7 +45,7 @@ def health(session: Session) -> None:
         "margin": report.margin,
         "is_healthy": report.is_healthy,
     }
-    session.show(Result("Health", fields, rows=report.rows, columns=_COLUMNS))
+    session.show(Result("Health", fields, rows=report.rows, columns=_COLUMNS, wide=_WIDE))
     problems = [row for row in report.rows if row["problem"]]
     if report.leader_id < 0:
         what = "no node leads" if report.has_answers else "no node answers"

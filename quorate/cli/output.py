@@ -27,14 +27,16 @@ _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y",
 class Result:
     """What a command found. Values are text, numbers, booleans, None, lists and mappings.
 
-    With ``rows`` it is a list of equal things, whose ``columns`` a table shows; ``fields``
-    belong to the whole. Without rows a table shows one field per line.
+    With ``rows`` it is a list of equal things, whose ``columns`` a table shows, or its ``wide``
+    ones if they are asked for; ``fields`` belong to the whole. Without rows a table shows one field
+    per line.
     """
 
     kind: str
     fields: Mapping[str, object] = field(default_factory=dict)
     rows: Sequence[Mapping[str, object]] | None = None
     columns: Sequence[str] = ()
+    wide: Sequence[str] = ()
 
     def document(self) -> dict[str, object]:
         """The whole result as one document."""
@@ -45,7 +47,9 @@ class Result:
         return document
 
 
-def render(result: Result, output: str, stream: IO[str], *, colour: bool) -> None:
+def render(
+    result: Result, output: str, stream: IO[str], *, colour: bool, is_wide: bool = False
+) -> None:
     """Write ``result`` to ``stream`` in one of ``FORMATS``."""
     if output == "json":
         stream.write(_json(result.document(), indent=2) + "\n")
@@ -58,7 +62,8 @@ def render(result: Result, output: str, stream: IO[str], *, colour: bool) -> Non
         # Loaded for a table only: it takes 3.5 MB, and a server shows none.
         from quorate.cli.tables import write_table
 
-        write_table(result.fields, result.rows, result.columns, stream, colour=colour)
+        columns = result.wide if is_wide and result.wide else result.columns
+        write_table(result.fields, result.rows, columns, stream, colour=colour)
 
 
 def stream_rows(

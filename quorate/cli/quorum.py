@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from quorate.cli.cells import ago
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import NounGroup, pass_session, wide_option
 from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -65,9 +65,9 @@ def status(session: Session, any_node: bool) -> None:
 
 @describe.command()
 @click.option("--any-node", is_flag=True, help="Ask the node named, not the leader.")
-@click.option("--wide", is_flag=True, help="Show every column in the table.")
+@wide_option
 @pass_session
-def replication(session: Session, any_node: bool, wide: bool) -> None:
+def replication(session: Session, any_node: bool) -> None:
     """Show every replica with its position, lag and last contact.
 
     Timestamps are milliseconds since 1970; -1 if the answering node does not know.
@@ -78,8 +78,8 @@ def replication(session: Session, any_node: bool, wide: bool) -> None:
     since it has started again.
     """
     answer = ask(session, lambda client: client.describe_quorum(from_leader=not any_node))
-    session.show(Result("QuorumReplication", rows=replication_rows(answer),
-                        columns=_WIDE if wide else _COLUMNS))  # fmt: skip
+    rows = replication_rows(answer)
+    session.show(Result("QuorumReplication", rows=rows, columns=_COLUMNS, wide=_WIDE))
     advise(session, answer)
     _require_leader(answer)
 

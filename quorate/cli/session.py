@@ -38,6 +38,8 @@ class Session:
     """Name of the writer on whose behalf the command writes; empty for none."""
     request_id: str = ""
     """Name of the writer's request; empty for none."""
+    is_wide: bool = False
+    """Whether a table shows every column."""
     is_quiet: bool = False
     is_colourless: bool = field(default_factory=lambda: bool(os.environ.get("NO_COLOR")))
     written: set[str] = field(default_factory=set)
@@ -46,7 +48,7 @@ class Session:
     def show(self, result: Result) -> None:
         """Write a result to standard output in the format asked for."""
         colour = not self.is_colourless and sys.stdout.isatty()
-        render(result, self.output, sys.stdout, colour=colour)
+        render(result, self.output, sys.stdout, colour=colour, is_wide=self.is_wide)
 
     def stream(
         self, kind: str, fields: Mapping[str, object], rows: Iterable[Mapping[str, object]]

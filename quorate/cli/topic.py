@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.command import NounGroup, pass_session, wide_option
 from quorate.cli.connection import (
     ask,
     confirm,
@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 
 _PARTITION_COLUMNS = ("topic", "partition", "leader", "leader_epoch", "partition_epoch",
                       "replicas", "isr", "offline")  # fmt: skip
+_PARTITION_WIDE = (
+    *_PARTITION_COLUMNS,
+    "adding",
+    "removing",
+    "eligible_leader_replicas",
+    "topic_id",
+)
 
 
 @click.group(cls=NounGroup)
@@ -120,6 +127,7 @@ def list_topics(session: Session, read: ReadOptions) -> None:
 
 @topic.command()
 @click.argument("names", nargs=-1, required=True)
+@wide_option
 @read_option
 @pass_session
 def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> None:
@@ -151,7 +159,15 @@ def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> Non
         for partition in found.partitions
     ]
     fields = position_fields(answer.position) if session.output != "table" else {}
-    session.show(Result("TopicDescription", fields, rows=rows, columns=_PARTITION_COLUMNS))
+    session.show(
+        Result(
+            "TopicDescription",
+            fields,
+            rows=rows,
+            columns=_PARTITION_COLUMNS,
+            wide=_PARTITION_WIDE,
+        )
+    )
     if missing:
         code = next(found.error_code for found in answer.topics if found.error_code)
         text = missing_or_denied("topic", ", ".join(missing), code)

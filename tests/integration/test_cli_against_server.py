@@ -334,3 +334,29 @@ def test_a_stopped_node_is_unreachable(tmp_path: Path) -> None:
     node = Node(tmp_path, "native")
     assert node.stop() == 0
     assert node.run("topic", "list", "--timeout", "0.5")[0] == 7
+
+
+DEFAULT_VIEWS = (
+    "health", "quorum describe status", "quorum describe replication",
+    "quorum may-stop 1", "broker list", "broker describe 5", "broker fence-status 5", "topic list",
+    "topic describe orders-of-the-day", "config get topic orders-of-the-day", "acl list",
+    "feature describe", "user list", "version", "context list",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", DEFAULT_VIEWS)
+def test_a_default_view_fits_100_columns(node: Node, broker: None, words: str) -> None:
+    """And ``--wide`` shows more columns, where there is one."""
+    name = "orders-of-the-day"
+    node.run("topic", "create", name, "--assignment", "5", "--config", "retention.ms=604800000")
+    node.run("acl", "add", "User:billing", "--operation", "describe-configs", "--topic", name)
+    _, out, err = node.run(*words.split())
+    assert out, err
+    assert max(map(len, out.splitlines())) <= 100, out
+    assert not any(line != line.rstrip() for line in out.splitlines())
+    if "--wide" in node.run(*words.split(), "--help")[1]:
+        widest = [
+            max(len(line.split()) for line in text.splitlines() if line.isupper())
+            for text in (out, node.run(*words.split(), "--wide")[1])
+        ]
+        assert widest[1] > widest[0]

@@ -40,7 +40,9 @@ def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(json.loads(out)["uuid"]) == 22
 
 
-_REACHING = {"acl", "console", "health", "quorum", "topic", "broker", "feature", "import"}
+_REACHING = {
+    "acl", "broker", "console", "feature", "health", "import", "quorum", "topic", "user",
+}  # fmt: skip
 _TAKING = {("backup", "create"), ("context", "add")}
 """What takes the options though its noun reaches no cluster."""
 _CONFIG_REACHING = {"get", "set", "append", "subtract", "delete"}

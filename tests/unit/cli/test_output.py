@@ -54,6 +54,40 @@ def test_a_table_shows_fields_then_rows() -> None:
     ]
 
 
+def test_a_field_with_several_things_has_a_line_for_each() -> None:
+    voters = [{"id": 1, "endpoints": ["A://n1:9"]}, {"id": 22, "directory_id": "x"}]
+    lines = rendered(Result("Q", {"voters": voters, "none": [], "leader": 1}), "table").split("\n")
+    assert lines == ["voters:  1   A://n1:9", "         22            x", "none:", "leader:  1", ""]
+
+
+def test_wide_shows_the_other_columns_of_a_table_and_changes_no_document() -> None:
+    result = Result("W", rows=[{"a": 1, "b": 2}], columns=("a",), wide=("a", "b"))
+    stream = io.StringIO()
+    render(result, "table", stream, colour=False, is_wide=True)
+    assert stream.getvalue() == "A  B\n1  2\n"
+    assert rendered(result, "table") == "A\n1\n"
+    stream = io.StringIO()
+    render(result, "json", stream, colour=False, is_wide=True)
+    assert stream.getvalue() == rendered(result, "json")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_lines_are_folded_and_nothing_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "abcdefghij" * 12
+    stream = Terminal()
+    row = {"name": "n", "text": text}
+    result = Result("W", {"field": text}, rows=[row], columns=("name", "text"))
+    render(result, "table", stream, colour=False)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert stream.getvalue().count("j") == 24
+
+
 def test_a_wide_cell_is_never_cut() -> None:
     wide = "x" * 500
     assert wide in rendered(Result("W", rows=[{"a": wide}], columns=("a",)), "table")
