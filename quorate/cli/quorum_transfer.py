@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -17,11 +17,27 @@ if TYPE_CHECKING:
     from quorate.client import Client
 
 
+class _Leadership(Protocol):
+    """What answers about a quorum say about its leader."""
+
+    @property
+    def leader_id(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+
 @click.command(cls=SessionCommand)
 @click.argument("node", type=click.IntRange(min=0), required=False)
+@click.option(
+    "--if-leader",
+    type=click.IntRange(min=0),
+    metavar="NODE",
+    help="Do nothing unless this node leads: before it is stopped.",
+)
 @click.option("--reason", default="", help="Why; kept in the audit log.")
 @pass_session
-def transfer_leader(session: Session, node: int | None, reason: str) -> None:
+def transfer_leader(session: Session, node: int | None, if_leader: int | None, reason: str) -> None:
     """Let voter NODE lead, or the one whose log is furthest.
 
     The leader holds writes back until that voter has its whole log, then asks it to campaign. If
@@ -32,18 +48,25 @@ def transfer_leader(session: Session, node: int | None, reason: str) -> None:
         began = time.monotonic()
         before = await client.describe_quorum(wait_seconds=session.timeout_s)
         voters_of(before)
+        if if_leader not in (None, before.leader_id):
+            session.announce(f"node {if_leader} does not lead; nothing changed")
+            return _result(before, before.leader_id, 0)
         asked = time.monotonic()
         after = await client.transfer_leadership(
             node, timeout_seconds=time_left(session, asked - began)
         )
-        return Result(
-            "LeadershipTransfer",
-            {
-                "leader_id": after.leader_id,
-                "leader_epoch": after.leader_epoch,
-                "previous_leader_id": before.leader_id,
-                "took_ms": round((time.monotonic() - asked) * 1000),
-            },
-        )
+        return _result(after, before.leader_id, round((time.monotonic() - asked) * 1000))
 
     session.show(ask(session, transfer, reason=reason))
+
+
+def _result(now: _Leadership, previous_leader_id: int, took_ms: int) -> Result:
+    return Result(
+        "LeadershipTransfer",
+        {
+            "leader_id": now.leader_id,
+            "leader_epoch": now.leader_epoch,
+            "previous_leader_id": previous_leader_id,
+            "took_ms": took_ms,
+        },
+    )

@@ -150,6 +150,11 @@ def test_leadership_is_transferred_and_what_cannot_be_is_refused(cluster: Proces
     assert (done["leader_id"], done["previous_leader_id"]) == (target.id, leader.id)
     assert cluster.leader() is target
     assert quorum(cluster, "transfer-leader")["leader_id"] != target.id
+    still = cluster.leader().id
+    unchanged = quorum(cluster, "transfer-leader", "--if-leader", str(1 + still % 3))
+    assert unchanged["leader_id"] == unchanged["previous_leader_id"] == cluster.leader().id == still
+    moved = quorum(cluster, "transfer-leader", "--if-leader", str(still))
+    assert moved["leader_id"] != moved["previous_leader_id"] == still
     quorum(cluster, "transfer-leader", "9", status=Exit.NOT_FOUND)
     victim = next(node for node in cluster.voters if node is not cluster.leader())
     cluster.kill(victim)
