@@ -138,6 +138,9 @@ NEEDS: Final[Mapping[type[commands.Command], Callable[[View, Any], Needs]]] = {
     commands.DeleteAcls: _always(_ALTER_CLUSTER),
     commands.CommitPosition: _commit_position,
     commands.AlterUserScramCredentials: _always(_ALTER_CLUSTER),
+    # In Kafka it is the configuration cordoned.log.dirs of the broker.
+    commands.CordonLogDirs: _always((on_cluster(AclOperation.ALTER_CONFIGS),)),
+    commands.AssignReplicasToDirs: _always(_CLUSTER_ACTION),
 }
 """What each command needs. A command that is missing here is refused. A command with a position
 needs what both of its parts need."""

@@ -15,13 +15,21 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from quorum.types import ZERO_UUID, NodeId, Uuid
+from statemachine.commands_brokers import AllocateProducerIds as AllocateProducerIds
+from statemachine.commands_brokers import AssignReplicasToDirs as AssignReplicasToDirs
+from statemachine.commands_brokers import BrokerHeartbeat as BrokerHeartbeat
+from statemachine.commands_brokers import CordonLogDirs as CordonLogDirs
+from statemachine.commands_brokers import DirectoryAssignment as DirectoryAssignment
+from statemachine.commands_brokers import FeatureRange as FeatureRange
+from statemachine.commands_brokers import Listener as Listener
+from statemachine.commands_brokers import PartitionNumbers as PartitionNumbers
+from statemachine.commands_brokers import RegisterBroker as RegisterBroker
+from statemachine.commands_brokers import UnregisterBroker as UnregisterBroker
 from statemachine.commands_security import AclEntry as AclEntry
 from statemachine.commands_security import AclFilter as AclFilter
-from statemachine.commands_security import (
-    AlterUserScramCredentials,
-    CreateAcls,
-    DeleteAcls,
-)
+from statemachine.commands_security import AlterUserScramCredentials as AlterUserScramCredentials
+from statemachine.commands_security import CreateAcls as CreateAcls
+from statemachine.commands_security import DeleteAcls as DeleteAcls
 from statemachine.commands_security import ScramDeletion as ScramDeletion
 from statemachine.commands_security import ScramUpsertion as ScramUpsertion
 from statemachine.import_state import NO_CHECKPOINT, SourcePosition
@@ -167,67 +175,6 @@ class AlterPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """Address of a broker under one listener name."""
-
-    name: str
-    host: str
-    port: int
-    security_protocol: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureRange:
-    """Levels of one feature that a process supports, both ends inclusive."""
-
-    name: str
-    min_level: int
-    max_level: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterBroker:
-    """Register a broker process; ``incarnation_id`` is new at every process start."""
-
-    broker_id: NodeId
-    cluster_id: str
-    incarnation_id: Uuid
-    listeners: tuple[Listener, ...] = ()
-    features: tuple[FeatureRange, ...] = ()
-    rack: str | None = None
-    log_dirs: tuple[Uuid, ...] = ()
-    is_migrating_zk_broker: bool = False
-    previous_broker_epoch: int = -1
-    """The epoch stored at its last clean shutdown; -1 after an unclean one."""
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerHeartbeat:
-    """Report that a broker is alive and how far it has applied the metadata; request changes.
-
-    ``want_shutdown`` requests a controlled shutdown (380.4). ``metadata_offset`` is
-    the last offset the broker has applied (inclusive, as in Kafka's request).
-    """
-
-    broker_id: NodeId
-    broker_epoch: int
-    metadata_offset: int
-    want_fence: bool = False
-    want_shutdown: bool = False
-    offline_log_dirs: tuple[Uuid, ...] = ()
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class UnregisterBroker:
-    """Remove a broker's registration."""
-
-    broker_id: NodeId
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class FeatureUpdate:
     """The new level of one feature; 0 removes it."""
 
@@ -241,15 +188,6 @@ class UpdateFeatures:
     """Finalise feature levels; all updates take effect or none."""
 
     updates: tuple[FeatureUpdate, ...]
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIds:
-    """Request a block of producer ids for a broker's own clients."""
-
-    broker_id: NodeId
-    broker_epoch: int
     dry_run: bool = False
 
 
@@ -352,5 +290,7 @@ SingleCommand: TypeAlias = (
     | DeleteAcls
     | CommitPosition
     | AlterUserScramCredentials
+    | CordonLogDirs
+    | AssignReplicasToDirs
 )
 Command: TypeAlias = SingleCommand | WithPosition

@@ -56,6 +56,8 @@ class WantedChange:
     leader_recovery_state: int | None = None
     unclean_replicas: frozenset[NodeId] = frozenset()
     """Replicas that may have lost data: neither ISR, ELR nor leader."""
+    directories: tuple[Uuid, ...] | None = None
+    """Of the present replicas, in their order."""
     election: Election = Election.ONLINE
 
 
@@ -106,9 +108,14 @@ def build_change(
     if not target.isr and not rules.is_elr_enabled:
         target.isr = partition.isr
     _keep_elr(partition, target, rules, wanted.unclean_replicas)
-    _elect(partition, target, rules, wanted)
+    moved = partition
+    if wanted.directories is not None:
+        moved = partition._replace(directories=wanted.directories)
+    _elect(moved, target, rules, wanted)
     _remember_last_leader(partition, target, rules)
-    return _difference(partition, target, rules, topic_id=topic_id, partition_id=partition_id)
+    return _difference(
+        partition, moved, target, rules, topic_id=topic_id, partition_id=partition_id
+    )
 
 
 def _without(brokers: tuple[NodeId, ...], gone: Iterable[NodeId]) -> tuple[NodeId, ...]:
@@ -216,6 +223,7 @@ def _remember_last_leader(partition: PartitionState, target: _Target, rules: Ele
 
 def _difference(
     partition: PartitionState,
+    moved: PartitionState,
     target: _Target,
     rules: ElectionRules,
     *,
@@ -232,11 +240,13 @@ def _difference(
         change.eligible_leader_replicas = target.elr
     if target.last_known_elr != partition.last_known_elr:
         change.last_known_elr = target.last_known_elr
+    if moved.directories != partition.directories:
+        change.directories = moved.directories
     if target.replicas != partition.replicas:
         change.replicas = target.replicas
-        if partition.directories:
+        if moved.directories:
             change.directories = tuple(
-                partition.directory(replica) or DIRECTORY_UNASSIGNED for replica in target.replicas
+                moved.directory(replica) or DIRECTORY_UNASSIGNED for replica in target.replicas
             )
     if target.removing != partition.removing:
         change.removing_replicas = target.removing

@@ -63,6 +63,8 @@ class LeaderAndIsr:
     """The listeners of every leader in ``topics`` that is registered."""
     is_full: bool = False
     """These are all partitions of the broker: any other one on its disk is a stray."""
+    cordoned_log_dirs: tuple[Uuid, ...] = ()
+    """Log directories of the broker that take no new replicas."""
 
     def partition_keys(self) -> Iterator[PartitionKey]:
         """Yield every partition in it."""

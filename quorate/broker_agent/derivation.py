@@ -152,11 +152,13 @@ class CommandDerivation:
         for (topic_id, number), hosted in states.items():
             nested.setdefault(topic_id, {})[number] = hosted
         names = self._image.topics.names
+        broker = self._image.cluster.brokers[self._broker_id]
         return LeaderAndIsr(
             tag,
             {each: TopicStates(names[each], partitions) for each, partitions in nested.items()},
             self._live_leaders(states.values()),
             is_full=is_full,
+            cordoned_log_dirs=broker.cordoned_log_dirs or (),
         )
 
     def _live_leaders(

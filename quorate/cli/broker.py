@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorate.cli.broker_directories import assign, cordon, uncordon
 from quorate.cli.broker_session import stand_in
 from quorate.cli.command import NounGroup, pass_session, wide_option
 from quorate.cli.connection import (
@@ -39,7 +40,11 @@ _LISTENER = re.compile(r"([A-Za-z0-9_]+)://(.+)")
 
 @click.group(cls=NounGroup)
 def broker() -> None:
-    """Register, list, describe and unregister brokers."""
+    """Register, list, describe, cordon and unregister brokers."""
+
+
+for _command in (assign, cordon, uncordon):
+    broker.add_command(_command)
 
 
 @broker.command()
@@ -142,11 +147,14 @@ def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
         {"name": feature.name, "min": feature.min_version, "max": feature.max_version}
         for feature in found.features
     ]
+    cordoned = set(found.cordoned_log_dirs)
+    directories = [
+        {"directory_id": uuid_to_text(each), "is_cordoned": each in cordoned}
+        for each in found.log_dirs
+    ]
+    more = {"log_dirs": directories, "features": features}
     session.show(
-        Result(
-            "BrokerDescription",
-            {**_row(found), "features": features, **position_fields(answer.position)},
-        )
+        Result("BrokerDescription", {**_row(found), **more, **position_fields(answer.position)})
     )
 
 

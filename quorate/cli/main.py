@@ -26,7 +26,11 @@ PLACES: dict[str, tuple[str, str]] = {
     "health": ("quorate.cli.health:health", "Ask every node how it is: one line each."),
     "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum, change voters and leader."),
     "topic": ("quorate.cli.topic:topic", "Create, change, list and describe topics."),
-    "broker": ("quorate.cli.broker:broker", "Register, list and unregister brokers."),
+    "broker": ("quorate.cli.broker:broker", "Register, list, cordon and unregister brokers."),
+    "broker-agent": (
+        "quorate.cli.broker_agent:broker_agent",
+        "Run a broker's agent: registration, heartbeats, commands.",
+    ),
     "config": ("quorate.cli.config:config", "Configuration: of the cluster, and of this node."),
     "acl": ("quorate.cli.acl:acl", "Say who may do what with which resources."),
     "user": ("quorate.cli.user:user", "Passwords of users, kept as SCRAM credentials."),

@@ -153,6 +153,7 @@ def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> Non
             "adding": list(partition.adding_replicas),
             "removing": list(partition.removing_replicas),
             "eligible_leader_replicas": list(partition.eligible_leader_replicas),
+            "directories": [uuid_to_text(each) for each in partition.directories],
         }
         for found in answer.topics
         if not found.error_code

@@ -93,6 +93,8 @@ class BlockingClient:
     heartbeat = _blocking(Client.heartbeat)
     unregister_broker = _blocking(Client.unregister_broker)
     update_features = _blocking(Client.update_features)
+    cordon_log_dirs = _blocking(Client.cordon_log_dirs)
+    assign_replicas_to_dirs = _blocking(Client.assign_replicas_to_dirs)
     create_acls = _blocking(Client.create_acls)
     delete_acls = _blocking(Client.delete_acls)
     alter_user_scram_credentials = _blocking(Client.alter_user_scram_credentials)

@@ -239,6 +239,34 @@ class Writes:
         broker = wire.UnregisterBroker(broker_id=broker_id, dry_run=dry_run)
         return await self.write(Command(unregister_broker=broker), timeout=timeout)
 
+    async def cordon_log_dirs(
+        self,
+        broker_id: int,
+        log_dirs: Iterable[bytes] = (),
+        *,
+        uncordon: bool = False,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Let directories of a broker take no new replicas, or take them again.
+
+        All of its directories if none is named.
+        The result has all cordoned directories of the broker.
+        """
+        cordon = wire.CordonLogDirs(
+            broker_id=broker_id, log_dirs=log_dirs, uncordon=uncordon, dry_run=dry_run
+        )
+        return await self.write(Command(cordon_log_dirs=cordon), timeout=timeout)
+
+    async def assign_replicas_to_dirs(
+        self,
+        assignment: wire.AssignReplicasToDirs,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Applied:
+        """Report in which of a broker's log directories replicas are; each has its own answer."""
+        return await self.write(Command(assign_replicas_to_dirs=assignment), timeout=timeout)
+
     async def update_features(
         self,
         updates: Iterable[wire.FeatureUpdate],

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast, get_args
 
 from quorum.errors import CommandError, ErrorCode
 from quorum.protobuf_table import EMPTY, CodecTable, Converter
+from quorum.types import ZERO_UUID
 from quorum.v1 import commands_pb2 as wire
 from statemachine import commands
 from statemachine.commands import Command
@@ -59,6 +60,16 @@ _BROKERS_ONLY: Final = Converter(
 _TIMEOUT: Final = Converter(None, lambda given: given or commands.InitProducerId().timeout_ms)
 _IS_IN_LOG: Final = Converter(operator.not_, operator.not_)
 
+
+def _directories(found: wire.LogDirectories) -> tuple[bytes, ...]:
+    if any(len(each) != len(ZERO_UUID) for each in found.log_dirs):
+        raise CommandError(ErrorCode.INVALID_REQUEST, "a log directory id is not a uuid")
+    return tuple(found.log_dirs)
+
+
+_DIRECTORIES: Final = Converter(lambda ids: wire.LogDirectories(log_dirs=ids), _directories)
+"""A list that may be absent."""
+
 _ANY_IF_UNSPECIFIED: Final = Converter(None, lambda given: given or 1)
 """A field of a filter that a client leaves out selects everything."""
 
@@ -79,6 +90,8 @@ COMMANDS.describe(
     rename={"min_level": "min_version", "max_level": "max_version"},
 )  # fmt: skip
 COMMANDS.describe(commands.FeatureUpdate, wire.FeatureUpdate)
+COMMANDS.describe(commands.PartitionNumbers, wire.PartitionNumbers)
+COMMANDS.describe(commands.DirectoryAssignment, wire.DirectoryAssignment)
 COMMANDS.describe(
     SourcePosition, wire.SourcePosition,
     rename={"is_in_log": "is_in_checkpoint"}, convert={"is_in_log": _IS_IN_LOG},
@@ -98,7 +111,11 @@ _DIFFERENCES: Final[dict[type, dict[str, Any]]] = {
     commands.CreatePartitions: {
         "rename": {"name": "topic_name"}, "convert": {"assignments": _BROKERS_ONLY},
     },
-    commands.BrokerHeartbeat: {"rename": {"want_shutdown": "want_shut_down"}},
+    commands.BrokerHeartbeat: {
+        "rename": {"want_shutdown": "want_shut_down"},
+        "convert": {"cordoned_log_dirs": _DIRECTORIES},
+    },
+    commands.RegisterBroker: {"convert": {"cordoned_log_dirs": _DIRECTORIES}},
     commands.InitProducerId: {"convert": {"timeout_ms": _TIMEOUT}},
     commands.ElectLeaders: {
         "rename": {"topic": "topic_name"}, "convert": {"election_type": _ONE_ABOVE},

@@ -131,6 +131,7 @@ def _partition(
         removing_replicas=state.removing,
         eligible_leader_replicas=state.elr,
         leader_recovery_state=state.leader_recovery_state,
+        directories=state.directories,
     )
 
 
@@ -223,6 +224,8 @@ def brokers(image: MetadataImage) -> Iterable[admin_pb2.BrokerDescription]:
                 )
                 for feature in broker.features
             ],
+            log_dirs=broker.log_dirs,
+            cordoned_log_dirs=broker.cordoned_log_dirs or (),
         )
 
 

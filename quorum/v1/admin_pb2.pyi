@@ -16,7 +16,7 @@ class DescribeClusterRequest(_message.Message):
     def __init__(self, read: _Optional[_Union[_metadata_pb2.ReadOptions, _Mapping]] = ...) -> None: ...
 
 class BrokerDescription(_message.Message):
-    __slots__ = ("broker_id", "broker_epoch", "incarnation_id", "rack", "is_fenced", "is_in_controlled_shutdown", "listeners", "features")
+    __slots__ = ("broker_id", "broker_epoch", "incarnation_id", "rack", "is_fenced", "is_in_controlled_shutdown", "listeners", "features", "log_dirs", "cordoned_log_dirs")
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,8 @@ class BrokerDescription(_message.Message):
     IS_IN_CONTROLLED_SHUTDOWN_FIELD_NUMBER: _ClassVar[int]
     LISTENERS_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    CORDONED_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     broker_id: int
     broker_epoch: int
     incarnation_id: bytes
@@ -33,7 +35,9 @@ class BrokerDescription(_message.Message):
     is_in_controlled_shutdown: bool
     listeners: _containers.RepeatedCompositeFieldContainer[_commands_pb2.BrokerListener]
     features: _containers.RepeatedCompositeFieldContainer[_commands_pb2.SupportedFeature]
-    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., incarnation_id: _Optional[bytes] = ..., rack: _Optional[str] = ..., is_fenced: bool = ..., is_in_controlled_shutdown: bool = ..., listeners: _Optional[_Iterable[_Union[_commands_pb2.BrokerListener, _Mapping]]] = ..., features: _Optional[_Iterable[_Union[_commands_pb2.SupportedFeature, _Mapping]]] = ...) -> None: ...
+    log_dirs: _containers.RepeatedScalarFieldContainer[bytes]
+    cordoned_log_dirs: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., incarnation_id: _Optional[bytes] = ..., rack: _Optional[str] = ..., is_fenced: bool = ..., is_in_controlled_shutdown: bool = ..., listeners: _Optional[_Iterable[_Union[_commands_pb2.BrokerListener, _Mapping]]] = ..., features: _Optional[_Iterable[_Union[_commands_pb2.SupportedFeature, _Mapping]]] = ..., log_dirs: _Optional[_Iterable[bytes]] = ..., cordoned_log_dirs: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class DescribeClusterResponse(_message.Message):
     __slots__ = ("position", "cluster_id", "leader_id", "leader_epoch", "brokers", "nodes", "log_incarnation")

@@ -144,7 +144,7 @@ SCRAM_MECHANISM_SHA_256: ScramMechanism
 SCRAM_MECHANISM_SHA_512: ScramMechanism
 
 class Command(_message.Message):
-    __slots__ = ("tag", "sequence", "origin", "is_repeat", "with_position", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch", "create_acls", "delete_acls", "commit_position", "alter_user_scram_credentials")
+    __slots__ = ("tag", "sequence", "origin", "is_repeat", "with_position", "incremental_alter_configs", "broker_heartbeat", "alter_partition", "create_topic", "delete_topic", "create_partitions", "register_broker", "unregister_broker", "update_features", "allocate_producer_ids", "init_producer_id", "elect_leaders", "import_batch", "create_acls", "delete_acls", "commit_position", "alter_user_scram_credentials", "cordon_log_dirs", "assign_replicas_to_dirs")
     TAG_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +167,8 @@ class Command(_message.Message):
     DELETE_ACLS_FIELD_NUMBER: _ClassVar[int]
     COMMIT_POSITION_FIELD_NUMBER: _ClassVar[int]
     ALTER_USER_SCRAM_CREDENTIALS_FIELD_NUMBER: _ClassVar[int]
+    CORDON_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    ASSIGN_REPLICAS_TO_DIRS_FIELD_NUMBER: _ClassVar[int]
     tag: int
     sequence: int
     origin: CommandOrigin
@@ -189,7 +191,9 @@ class Command(_message.Message):
     delete_acls: DeleteAcls
     commit_position: CommitPosition
     alter_user_scram_credentials: AlterUserScramCredentials
-    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., with_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAcls, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAcls, _Mapping]] = ..., commit_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., alter_user_scram_credentials: _Optional[_Union[AlterUserScramCredentials, _Mapping]] = ...) -> None: ...
+    cordon_log_dirs: CordonLogDirs
+    assign_replicas_to_dirs: AssignReplicasToDirs
+    def __init__(self, tag: _Optional[int] = ..., sequence: _Optional[int] = ..., origin: _Optional[_Union[CommandOrigin, _Mapping]] = ..., is_repeat: bool = ..., with_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartition, _Mapping]] = ..., create_topic: _Optional[_Union[CreateTopic, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopic, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitions, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeatures, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIds, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerId, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeaders, _Mapping]] = ..., import_batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAcls, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAcls, _Mapping]] = ..., commit_position: _Optional[_Union[CommitPosition, _Mapping]] = ..., alter_user_scram_credentials: _Optional[_Union[AlterUserScramCredentials, _Mapping]] = ..., cordon_log_dirs: _Optional[_Union[CordonLogDirs, _Mapping]] = ..., assign_replicas_to_dirs: _Optional[_Union[AssignReplicasToDirs, _Mapping]] = ...) -> None: ...
 
 class CommandOrigin(_message.Message):
     __slots__ = ("request_id", "reason", "traceparent")
@@ -400,7 +404,7 @@ class SupportedFeature(_message.Message):
     def __init__(self, name: _Optional[str] = ..., min_version: _Optional[int] = ..., max_version: _Optional[int] = ...) -> None: ...
 
 class RegisterBroker(_message.Message):
-    __slots__ = ("broker_id", "cluster_id", "incarnation_id", "listeners", "features", "rack", "log_dirs", "previous_broker_epoch", "dry_run")
+    __slots__ = ("broker_id", "cluster_id", "incarnation_id", "listeners", "features", "rack", "log_dirs", "previous_broker_epoch", "dry_run", "cordoned_log_dirs")
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -410,6 +414,7 @@ class RegisterBroker(_message.Message):
     LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    CORDONED_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     broker_id: int
     cluster_id: str
     incarnation_id: bytes
@@ -419,7 +424,14 @@ class RegisterBroker(_message.Message):
     log_dirs: _containers.RepeatedScalarFieldContainer[bytes]
     previous_broker_epoch: int
     dry_run: bool
-    def __init__(self, broker_id: _Optional[int] = ..., cluster_id: _Optional[str] = ..., incarnation_id: _Optional[bytes] = ..., listeners: _Optional[_Iterable[_Union[BrokerListener, _Mapping]]] = ..., features: _Optional[_Iterable[_Union[SupportedFeature, _Mapping]]] = ..., rack: _Optional[str] = ..., log_dirs: _Optional[_Iterable[bytes]] = ..., previous_broker_epoch: _Optional[int] = ..., dry_run: bool = ...) -> None: ...
+    cordoned_log_dirs: LogDirectories
+    def __init__(self, broker_id: _Optional[int] = ..., cluster_id: _Optional[str] = ..., incarnation_id: _Optional[bytes] = ..., listeners: _Optional[_Iterable[_Union[BrokerListener, _Mapping]]] = ..., features: _Optional[_Iterable[_Union[SupportedFeature, _Mapping]]] = ..., rack: _Optional[str] = ..., log_dirs: _Optional[_Iterable[bytes]] = ..., previous_broker_epoch: _Optional[int] = ..., dry_run: bool = ..., cordoned_log_dirs: _Optional[_Union[LogDirectories, _Mapping]] = ...) -> None: ...
+
+class LogDirectories(_message.Message):
+    __slots__ = ("log_dirs",)
+    LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    log_dirs: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, log_dirs: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class RegisterBrokerResult(_message.Message):
     __slots__ = ("broker_epoch",)
@@ -428,7 +440,7 @@ class RegisterBrokerResult(_message.Message):
     def __init__(self, broker_epoch: _Optional[int] = ...) -> None: ...
 
 class BrokerHeartbeat(_message.Message):
-    __slots__ = ("broker_id", "broker_epoch", "metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs", "dry_run")
+    __slots__ = ("broker_id", "broker_epoch", "metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs", "dry_run", "cordoned_log_dirs")
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     METADATA_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -436,6 +448,7 @@ class BrokerHeartbeat(_message.Message):
     WANT_SHUT_DOWN_FIELD_NUMBER: _ClassVar[int]
     OFFLINE_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    CORDONED_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     broker_id: int
     broker_epoch: int
     metadata_offset: int
@@ -443,7 +456,8 @@ class BrokerHeartbeat(_message.Message):
     want_shut_down: bool
     offline_log_dirs: _containers.RepeatedScalarFieldContainer[bytes]
     dry_run: bool
-    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., metadata_offset: _Optional[int] = ..., want_fence: bool = ..., want_shut_down: bool = ..., offline_log_dirs: _Optional[_Iterable[bytes]] = ..., dry_run: bool = ...) -> None: ...
+    cordoned_log_dirs: LogDirectories
+    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., metadata_offset: _Optional[int] = ..., want_fence: bool = ..., want_shut_down: bool = ..., offline_log_dirs: _Optional[_Iterable[bytes]] = ..., dry_run: bool = ..., cordoned_log_dirs: _Optional[_Union[LogDirectories, _Mapping]] = ...) -> None: ...
 
 class BrokerHeartbeatResult(_message.Message):
     __slots__ = ("is_caught_up", "is_fenced", "should_shut_down")
@@ -462,6 +476,82 @@ class UnregisterBroker(_message.Message):
     broker_id: int
     dry_run: bool
     def __init__(self, broker_id: _Optional[int] = ..., dry_run: bool = ...) -> None: ...
+
+class CordonLogDirs(_message.Message):
+    __slots__ = ("broker_id", "log_dirs", "uncordon", "dry_run")
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    UNCORDON_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    log_dirs: _containers.RepeatedScalarFieldContainer[bytes]
+    uncordon: bool
+    dry_run: bool
+    def __init__(self, broker_id: _Optional[int] = ..., log_dirs: _Optional[_Iterable[bytes]] = ..., uncordon: bool = ..., dry_run: bool = ...) -> None: ...
+
+class CordonLogDirsResult(_message.Message):
+    __slots__ = ("cordoned_log_dirs",)
+    CORDONED_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    cordoned_log_dirs: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, cordoned_log_dirs: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class PartitionNumbers(_message.Message):
+    __slots__ = ("topic_id", "partitions")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    topic_id: bytes
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class DirectoryAssignment(_message.Message):
+    __slots__ = ("directory_id", "topics")
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    directory_id: bytes
+    topics: _containers.RepeatedCompositeFieldContainer[PartitionNumbers]
+    def __init__(self, directory_id: _Optional[bytes] = ..., topics: _Optional[_Iterable[_Union[PartitionNumbers, _Mapping]]] = ...) -> None: ...
+
+class AssignReplicasToDirs(_message.Message):
+    __slots__ = ("broker_id", "broker_epoch", "directories", "dry_run")
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORIES_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    broker_epoch: int
+    directories: _containers.RepeatedCompositeFieldContainer[DirectoryAssignment]
+    dry_run: bool
+    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., directories: _Optional[_Iterable[_Union[DirectoryAssignment, _Mapping]]] = ..., dry_run: bool = ...) -> None: ...
+
+class PartitionAssignmentResult(_message.Message):
+    __slots__ = ("partition", "error_code")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    error_code: _common_pb2.ErrorCode
+    def __init__(self, partition: _Optional[int] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ...) -> None: ...
+
+class TopicAssignmentResult(_message.Message):
+    __slots__ = ("topic_id", "partitions")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    topic_id: bytes
+    partitions: _containers.RepeatedCompositeFieldContainer[PartitionAssignmentResult]
+    def __init__(self, topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[_Union[PartitionAssignmentResult, _Mapping]]] = ...) -> None: ...
+
+class DirectoryAssignmentResult(_message.Message):
+    __slots__ = ("directory_id", "topics")
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    directory_id: bytes
+    topics: _containers.RepeatedCompositeFieldContainer[TopicAssignmentResult]
+    def __init__(self, directory_id: _Optional[bytes] = ..., topics: _Optional[_Iterable[_Union[TopicAssignmentResult, _Mapping]]] = ...) -> None: ...
+
+class AssignReplicasToDirsResult(_message.Message):
+    __slots__ = ("directories",)
+    DIRECTORIES_FIELD_NUMBER: _ClassVar[int]
+    directories: _containers.RepeatedCompositeFieldContainer[DirectoryAssignmentResult]
+    def __init__(self, directories: _Optional[_Iterable[_Union[DirectoryAssignmentResult, _Mapping]]] = ...) -> None: ...
 
 class FeatureUpdate(_message.Message):
     __slots__ = ("name", "level", "upgrade_type")
@@ -718,7 +808,7 @@ class CommitPosition(_message.Message):
     def __init__(self, group: _Optional[str] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., epochs: _Optional[_Iterable[_Union[ReadEpoch, _Mapping]]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., metadata: _Optional[str] = ..., dry_run: bool = ...) -> None: ...
 
 class CommandResult(_message.Message):
-    __slots__ = ("create_topic", "delete_topic", "alter_partition", "register_broker", "broker_heartbeat", "allocate_producer_ids", "init_producer_id", "elect_leaders", "update_features", "create_partitions", "create_acls", "delete_acls")
+    __slots__ = ("create_topic", "delete_topic", "alter_partition", "register_broker", "broker_heartbeat", "allocate_producer_ids", "init_producer_id", "elect_leaders", "update_features", "create_partitions", "create_acls", "delete_acls", "cordon_log_dirs", "assign_replicas_to_dirs")
     CREATE_TOPIC_FIELD_NUMBER: _ClassVar[int]
     DELETE_TOPIC_FIELD_NUMBER: _ClassVar[int]
     ALTER_PARTITION_FIELD_NUMBER: _ClassVar[int]
@@ -731,6 +821,8 @@ class CommandResult(_message.Message):
     CREATE_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     CREATE_ACLS_FIELD_NUMBER: _ClassVar[int]
     DELETE_ACLS_FIELD_NUMBER: _ClassVar[int]
+    CORDON_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    ASSIGN_REPLICAS_TO_DIRS_FIELD_NUMBER: _ClassVar[int]
     create_topic: CreateTopicResult
     delete_topic: DeleteTopicResult
     alter_partition: AlterPartitionResult
@@ -743,4 +835,6 @@ class CommandResult(_message.Message):
     create_partitions: CreatePartitionsResult
     create_acls: CreateAclsResult
     delete_acls: DeleteAclsResult
-    def __init__(self, create_topic: _Optional[_Union[CreateTopicResult, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopicResult, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartitionResult, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerResult, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatResult, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIdsResult, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdResult, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeadersResult, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeaturesResult, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResult, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAclsResult, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAclsResult, _Mapping]] = ...) -> None: ...
+    cordon_log_dirs: CordonLogDirsResult
+    assign_replicas_to_dirs: AssignReplicasToDirsResult
+    def __init__(self, create_topic: _Optional[_Union[CreateTopicResult, _Mapping]] = ..., delete_topic: _Optional[_Union[DeleteTopicResult, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartitionResult, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerResult, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatResult, _Mapping]] = ..., allocate_producer_ids: _Optional[_Union[AllocateProducerIdsResult, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdResult, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeadersResult, _Mapping]] = ..., update_features: _Optional[_Union[UpdateFeaturesResult, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResult, _Mapping]] = ..., create_acls: _Optional[_Union[CreateAclsResult, _Mapping]] = ..., delete_acls: _Optional[_Union[DeleteAclsResult, _Mapping]] = ..., cordon_log_dirs: _Optional[_Union[CordonLogDirsResult, _Mapping]] = ..., assign_replicas_to_dirs: _Optional[_Union[AssignReplicasToDirsResult, _Mapping]] = ...) -> None: ...

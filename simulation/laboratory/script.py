@@ -14,7 +14,7 @@ from quorate.broker_agent.commands import BrokerCommand
 from quorate.client.errors import ClientError, LogTruncationError
 from quorate.client.log_consumer import ResetPolicy
 from quorum.errors import CommandError, ErrorCode
-from quorum.types import NodeId, OffsetAndEpoch
+from quorum.types import NodeId, OffsetAndEpoch, Uuid
 from simulation.laboratory.broker import ModelBroker
 from simulation.laboratory.consumer import PartitionConsumer
 from simulation.laboratory.laboratory import SESSION_MS, Laboratory
@@ -65,10 +65,9 @@ class Story:
         except CommandError as error:
             self.lines.append(f"refused: {error.code.name}: {error}")
         except LogTruncationError as error:
-            where = ", ".join(f"{each}" for each in (error.divergent_offset,))
             bound = "at" if error.is_exact else "at or before"
             self.lines.append(
-                f"truncated {bound} {where}, the record before it is of epoch "
+                f"truncated {bound} {error.divergent_offset}, the record before it is of epoch "
                 f"{error.divergent_epoch}"
             )
         except ClientError as error:
@@ -155,10 +154,9 @@ class Story:
         """Hosted BROKER: the logs on its disks."""
         broker = self.laboratory.brokers[args.node()]
         args.finish()
-        names = self.laboratory.controller.image.topics.names
         for (topic_id, _), replica in broker.replicas.items():
-            name = names.get(topic_id, "a deleted topic")
-            self.lines.append(f"{name} log=[{replica.log_start.offset},{replica.log_end.offset})")
+            start, end = replica.log_start.offset, replica.log_end.offset
+            self.lines.append(f"{self._name(topic_id)} log=[{start},{end})")
         if not broker.replicas:
             self.lines.append("nothing")
 
@@ -166,11 +164,9 @@ class Story:
         """Metadata BROKER: the leaders that it names to its clients."""
         broker = self.laboratory.brokers[args.node()]
         args.finish()
-        names = self.laboratory.controller.image.topics.names
         for topic_id, partitions in broker.metadata.items():
             for leader, epoch in partitions.values():
-                name = names.get(topic_id, "a deleted topic")
-                self.lines.append(f"{name} leader={leader} epoch={epoch}")
+                self.lines.append(f"{self._name(topic_id)} leader={leader} epoch={epoch}")
 
     def do_cut(self, args: Arguments) -> None:
         """Cut BROKER BROKER: these two do not reach each other."""
@@ -336,8 +332,10 @@ class Story:
 
     def _report(self, refused: list[tuple[NodeId, BrokerCommand, ErrorCode]]) -> None:
         for broker_id, command, code in refused:
-            kind = type(command).__name__
-            self.lines.append(f"broker {broker_id} refuses {kind}: {code.name}")
+            self.lines.append(f"broker {broker_id} refuses {type(command).__name__}: {code.name}")
+
+    def _name(self, topic_id: Uuid) -> str:
+        return self.laboratory.controller.image.topics.names.get(topic_id, "a deleted topic")
 
     def _brokers(self, args: Arguments) -> list[ModelBroker]:
         return [self.laboratory.brokers[each] for each in args.nodes()]

@@ -16,6 +16,10 @@ from statemachine.prepare.acls import prepare_create_acls, prepare_delete_acls
 from statemachine.prepare.brokers import prepare_register_broker, prepare_unregister_broker
 from statemachine.prepare.configs import prepare_incremental_alter_configs
 from statemachine.prepare.context import EvaluationContext, Prepared
+from statemachine.prepare.directories import (
+    prepare_assign_replicas_to_dirs,
+    prepare_cordon_log_dirs,
+)
 from statemachine.prepare.features import prepare_update_features
 from statemachine.prepare.heartbeats import prepare_broker_heartbeat
 from statemachine.prepare.imports import prepare_import_batch
@@ -68,6 +72,8 @@ EVALUATORS: Mapping[type[commands.Command], _Evaluator] = {
     commands.DeleteAcls: prepare_delete_acls,
     commands.CommitPosition: prepare_commit_position,
     commands.AlterUserScramCredentials: prepare_alter_user_scram_credentials,
+    commands.CordonLogDirs: prepare_cordon_log_dirs,
+    commands.AssignReplicasToDirs: prepare_assign_replicas_to_dirs,
     commands.WithPosition: _prepare_with_position,
 }
 """Evaluator of every command."""

@@ -13,7 +13,7 @@ from statemachine.commands import FeatureRange, RegisterBroker, UnregisterBroker
 from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.lifecycle import removal_records
-from statemachine.prepare.replicas import DIRECTORIES_LEVEL
+from statemachine.prepare.replicas import CORDONS_LEVEL, DIRECTORIES_LEVEL
 from statemachine.prepare.view import View, is_elr_enabled, registered_brokers
 from statemachine.records import (
     METADATA_VERSION,
@@ -23,11 +23,9 @@ from statemachine.records import (
     SupportedFeature,
     UnregisterBrokerRecord,
 )
-from statemachine.sections.cluster import BrokerRegistration
+from statemachine.sections.cluster import BrokerRegistration, is_reserved_directory
 
 BROKER_ID_MAX = 2**31 - 1
-RESERVED_DIRECTORY_IDS = 100
-"""Directory ids below this number are stand-ins such as "unassigned" (KIP-858)."""
 ENTRIES_MAX = 1_000
 """Listeners, features or log directories in one registration."""
 NAME_LENGTH_MAX = 255
@@ -85,7 +83,7 @@ def prepare_register_broker(
     _check_directories(view, command)
     check_broker_features(view, command.features, context.kraft_version)
     if existing is not None and is_same:
-        return _amend(command, existing)
+        return _amend(view, command, existing)
     records: list[MetadataRecord] = []
     if existing is not None:
         is_unclean = is_elr_enabled(view) and command.previous_broker_epoch != existing.epoch
@@ -98,7 +96,9 @@ def prepare_register_broker(
             )
         )
     epoch = max(context.next_offset, view.cluster.highest_broker_epoch + 1)
-    records.append(_registration(command, epoch, fenced=True, in_controlled_shutdown=False))
+    record = _registration(command, epoch, fenced=True, in_controlled_shutdown=False)
+    record.cordoned_log_dirs = _cordoned(view, command, existing)
+    records.append(record)
     return Prepared(records, {"broker_epoch": epoch})
 
 
@@ -112,19 +112,36 @@ def _check_session_over(existing: BrokerRegistration, context: EvaluationContext
         )
 
 
-def _amend(command: RegisterBroker, existing: BrokerRegistration) -> Prepared:
+def _cordoned(
+    view: View, command: RegisterBroker, existing: BrokerRegistration | None
+) -> tuple[Uuid, ...] | None:
+    """Return the cordoned directories: those given, or those known that it still has.
+
+    A cordon outlives the broker's process, so that a restart does not undo what an operator did.
+    """
+    if view.features.metadata_version < CORDONS_LEVEL:
+        return None
+    known = None if existing is None else existing.cordoned_log_dirs
+    wanted = known if command.cordoned_log_dirs is None else command.cordoned_log_dirs
+    if wanted is None:
+        return None
+    return tuple(sorted(set(wanted).intersection(command.log_dirs)))
+
+
+def _amend(view: View, command: RegisterBroker, existing: BrokerRegistration) -> Prepared:
     record = _registration(
         command,
         existing.epoch,
         fenced=existing.fenced,
         in_controlled_shutdown=existing.in_controlled_shutdown,
     )
-    record.cordoned_log_dirs = existing.cordoned_log_dirs
+    record.cordoned_log_dirs = _cordoned(view, command, existing)
     is_known = (
         record.end_points == existing.endpoints
         and record.features == existing.features
         and record.rack == existing.rack
         and record.log_dirs == existing.log_dirs
+        and (record.cordoned_log_dirs or ()) == (existing.cordoned_log_dirs or ())
         and not existing.is_migrating
     )
     return Prepared([] if is_known else [record], {"broker_epoch": existing.epoch})
@@ -179,6 +196,8 @@ def _check_form(command: RegisterBroker) -> None:
         problem = "a feature's range is empty or out of bounds"
     elif any(len(directory) != 16 for directory in command.log_dirs):
         problem = "a log directory id is not a uuid"
+    elif not set(command.cordoned_log_dirs or ()) <= set(command.log_dirs):
+        problem = "a cordoned directory is none of the broker's"
     if problem is not None:
         raise CommandError(ErrorCode.INVALID_REGISTRATION, problem)
 
@@ -190,7 +209,7 @@ def _check_directories(view: View, command: RegisterBroker) -> None:
     problem = None
     if not directories:
         problem = "no log directories are given"
-    elif any(_is_reserved(directory) for directory in directories):
+    elif any(is_reserved_directory(directory) for directory in directories):
         problem = "a log directory has a reserved id"
     elif len(set(directories)) != len(directories):
         problem = "a log directory is given twice"
@@ -205,10 +224,6 @@ def _check_directories(view: View, command: RegisterBroker) -> None:
             problem = f"a log directory belongs to broker {owners[0]}"
     if problem is not None:
         raise CommandError(ErrorCode.INVALID_REGISTRATION, f"broker {command.broker_id}: {problem}")
-
-
-def _is_reserved(directory: Uuid) -> bool:
-    return int.from_bytes(directory, "big") < RESERVED_DIRECTORY_IDS
 
 
 def check_broker_features(

@@ -13,13 +13,14 @@ from statemachine.commands import BrokerHeartbeat
 from statemachine.election import WantedChange, build_change
 from statemachine.prepare.brokers import check_generation
 from statemachine.prepare.context import EvaluationContext, Prepared
+from statemachine.prepare.directories import cordon_records
 from statemachine.prepare.lifecycle import (
     departure_changes,
     fence_records,
     shutdown_records,
     unfence_records,
 )
-from statemachine.prepare.replicas import election_rules
+from statemachine.prepare.replicas import CORDONS_LEVEL, election_rules
 from statemachine.prepare.view import View, registered_brokers, topic_name
 from statemachine.records import BrokerRegistrationChangeRecord, MetadataRecord
 from statemachine.sections.cluster import BrokerRegistration
@@ -97,6 +98,9 @@ def prepare_broker_heartbeat(
     records = _transition_records(view, broker, current, state, context)
     if state is BrokerState.UNFENCED and current is BrokerState.UNFENCED:
         records.extend(_offline_directory_records(view, broker, command.offline_log_dirs))
+    if command.cordoned_log_dirs is not None and view.features.metadata_version >= CORDONS_LEVEL:
+        own = set(command.cordoned_log_dirs).intersection(broker.log_dirs)
+        records.extend(cordon_records(broker, own))
     result: dict[str, object] = {
         "is_caught_up": is_caught_up,
         "is_fenced": state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),

@@ -28,6 +28,8 @@ from statemachine.sections.cluster import (
 
 DIRECTORIES_LEVEL = 17
 """metadata.version 3.7-IV2: partitions name the directory of each replica (KIP-858)."""
+CORDONS_LEVEL = 30
+"""metadata.version 4.3-IV0: registrations name the directories that are cordoned (KIP-1066)."""
 ISR_SHRINK_LEVEL = 12
 """metadata.version 3.6-IV0: from here on an ISR change alone keeps the leader epoch."""
 
@@ -75,9 +77,7 @@ def usable_brokers(view: View, context: EvaluationContext) -> UsableBrokers:
         found = UsableBrokers(
             UsableBroker(broker.id, broker.rack, is_fenced=not broker.is_active)
             for broker in registrations.values()
-            if not broker.cordoned_log_dirs
-            or not broker.log_dirs
-            or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs)
+            if broker.open_log_dirs or not broker.log_dirs
         )
         context.usable_brokers = (registrations, found)
     return context.usable_brokers[1]
@@ -138,7 +138,12 @@ def new_partition(
 
 
 def _default_directory(broker: BrokerRegistration | None) -> Uuid:
-    """Return the only directory of a broker, else one of the reserved ids of KIP-858."""
+    """Return the only directory of a broker that takes replicas, else a reserved id (KIP-858).
+
+    A broker with several chooses by itself, and reports its choice (AssignReplicasToDirs).
+    """
     if broker is None or not broker.log_dirs:
         return DIRECTORY_MIGRATING
-    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else DIRECTORY_UNASSIGNED
+    # All are cordoned only if somebody has assigned the replica by hand.
+    directories = broker.open_log_dirs or broker.log_dirs
+    return directories[0] if len(directories) == 1 else DIRECTORY_UNASSIGNED

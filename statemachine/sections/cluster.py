@@ -34,6 +34,13 @@ UNCHANGED = 0
 DIRECTORY_MIGRATING: Uuid = bytes(16)
 DIRECTORY_UNASSIGNED: Uuid = bytes(15) + b"\x01"
 DIRECTORY_LOST: Uuid = bytes(15) + b"\x02"
+RESERVED_DIRECTORY_IDS = 100
+"""Directory ids below this number are stand-ins such as "unassigned" (KIP-858)."""
+
+
+def is_reserved_directory(directory: Uuid) -> bool:
+    """Whether an id stands for no directory of its own."""
+    return int.from_bytes(directory, "big") < RESERVED_DIRECTORY_IDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,12 @@ class BrokerRegistration:
     def is_active(self) -> bool:
         """Neither fenced nor shutting down: may be in an ISR and lead (320.7)."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def open_log_dirs(self) -> tuple[Uuid, ...]:
+        """The directories that take new replicas."""
+        cordoned = self.cordoned_log_dirs or ()
+        return tuple([each for each in self.log_dirs if each not in cordoned])
 
     def has_online(self, directory: Uuid | None) -> bool:
         """Whether a replica in that directory can serve; True if None (not recorded)."""

@@ -94,6 +94,8 @@ def commands(cluster_state: ClusterState) -> dict[str, wire.Command]:
     offer_features(register)
     update = wire.UpdateFeatures()
     update.updates.add(name="group.version", level=1, upgrade_type=1)
+    assign = wire.AssignReplicasToDirs(broker_id=1, broker_epoch=epochs[0])
+    assign.directories.add(directory_id=bytes([9]) * 16).topics.add(topic_id=topic, partitions=[0])
     load = wire.ImportBatch(source_cluster_id="another", records=[b"record"])
     load.begin.SetInParent()
     load.end.offset = 1
@@ -129,6 +131,8 @@ def commands(cluster_state: ClusterState) -> dict[str, wire.Command]:
         "delete_acls": wire.DeleteAcls(filters=[wire.AclFilter(principal="User:m")]),
         "commit_position": POSITION,
         "alter_user_scram_credentials": wire.AlterUserScramCredentials(upsertions=[CREDENTIAL]),
+        "cordon_log_dirs": wire.CordonLogDirs(broker_id=1, log_dirs=[bytes([9]) * 16]),
+        "assign_replicas_to_dirs": assign,
     }
     made = {name: wire.Command(tag=1, **{name: kind}) for name, kind in kinds.items()}
     made["unregister_broker"].with_position.CopyFrom(POSITION)

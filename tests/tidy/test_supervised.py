@@ -26,6 +26,7 @@ SUPERVISOR = "quorum/supervisor.py"
 STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "start_new_thread"})
 
 WATCHED = {
+    "quorate/broker_agent/agent.py": "`run` awaits them; the failure of either ends the agent",
     "quorate/cli/broker_session.py": "the command awaits it",
     "quorate/cli/patience.py": "the command awaits it",
     "quorate/client/blocking.py": "a loop of its own; what runs on it is awaited",

@@ -14,6 +14,8 @@ VERBS = {
     "add_voter": "quorum add-voter",
     "alter_configs": "config set",
     "alter_user_scram_credentials": "user add",
+    "assign_replicas_to_dirs": "broker assign",
+    "cordon_log_dirs": "broker cordon",
     "create_acls": "acl add",
     "create_partitions": "topic add-partitions",
     "create_topic": "topic create",

@@ -260,3 +260,28 @@ def test_results_are_filled_by_name_also_deep_ones():
     assert to_result("register_broker", {"broker_epoch": 9}).register_broker.broker_epoch == 9
     assert to_result("unregister_broker", {"x": 1}) is None
     assert to_result("register_broker", {}) is None
+
+
+def test_directories_that_may_be_left_open():
+    """Absent means "as they are"; an empty list cordons nothing."""
+    beat = wire.BrokerHeartbeat(broker_id=1)
+    assert converted(broker_heartbeat=beat).cordoned_log_dirs is None
+    beat.cordoned_log_dirs.SetInParent()
+    assert converted(broker_heartbeat=beat).cordoned_log_dirs == ()
+    beat.cordoned_log_dirs.log_dirs.append(ID)
+    assert converted(broker_heartbeat=beat).cordoned_log_dirs == (ID,)
+    register = wire.RegisterBroker(cordoned_log_dirs=wire.LogDirectories(log_dirs=[b"short"]))
+    with pytest.raises(CommandError) as caught:
+        converted(register_broker=register)
+    assert caught.value.code.name == "INVALID_REQUEST"
+
+
+def test_directories_of_replicas():
+    topic = wire.PartitionNumbers(topic_id=ID, partitions=[0, 3])
+    assignment = wire.DirectoryAssignment(directory_id=ID, topics=[topic])
+    request = wire.AssignReplicasToDirs(broker_id=1, broker_epoch=7, directories=[assignment])
+    assert converted(assign_replicas_to_dirs=request) == commands.AssignReplicasToDirs(
+        1, 7, (commands.DirectoryAssignment(ID, (commands.PartitionNumbers(ID, (0, 3)),)),)
+    )
+    cordon = wire.CordonLogDirs(broker_id=1, log_dirs=[ID], uncordon=True)
+    assert converted(cordon_log_dirs=cordon) == commands.CordonLogDirs(1, (ID,), uncordon=True)
