@@ -12,6 +12,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.snapshot_create import create
+from quorate.cli.snapshot_now import now
 from quorate.replica.checkpoint_position import contradiction
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.log.filesystem import OsFileSystem
@@ -26,10 +27,11 @@ _COLUMNS = ("end_offset", "epoch", "state", "bytes", "records", "kraft_version",
 
 @click.group(cls=LocalGroup)
 def snapshot() -> None:
-    """List, read and write checkpoint files. Needs no running node."""
+    """List, read and write checkpoint files. Only `now` needs a running node."""
 
 
 snapshot.add_command(create)
+snapshot.add_command(now)
 
 
 @snapshot.command("list")

@@ -115,6 +115,7 @@ class BlockingClient:
     list_offsets = _blocking(Client.list_offsets)
     offset_for_leader_epoch = _blocking(Client.offset_for_leader_epoch)
     fetch_log = _blocking(Client.fetch_log)
+    create_snapshot = _blocking(Client.create_snapshot)
     transfer_leadership = _blocking(Client.transfer_leadership)
     add_voter = _blocking(Client.add_voter)
     remove_voter = _blocking(Client.remove_voter)

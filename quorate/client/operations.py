@@ -83,6 +83,24 @@ class Operations(Queries):
         )
         return response
 
+    async def create_snapshot(
+        self, *, dry_run: bool = False, timeout_seconds: float | None = None
+    ) -> admin_pb2.CreateSnapshotResponse:
+        """Let the node that answers write a checkpoint of its image now.
+
+        Returns which one it has then. A node with a checkpoint of its position writes none.
+
+        Raises:
+            RefusedError: UNKNOWN_SERVER_ERROR when its disk has no room.
+            UnavailableError: No node answered in time, or one was being written all the time.
+        """
+        limit = self._operations_timeout if timeout_seconds is None else timeout_seconds
+        request = admin_pb2.CreateSnapshotRequest(dry_run=dry_run, reason=self._change_reason)
+        response: admin_pb2.CreateSnapshotResponse = await self._caller.call(
+            "admin", "CreateSnapshot", request, timeout_seconds=limit, to_leader=False
+        )
+        return response
+
     async def add_voter(
         self,
         voter_id: int,

@@ -161,6 +161,16 @@ class CheckpointManager:
         )
         return snapshot_id
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether a checkpoint is being written, or none may be any more."""
+        return self._is_busy
+
+    @property
+    def writing(self) -> Future[CheckpointInfo] | None:
+        """The last write that was begun; None before the first one."""
+        return self._writing
+
     def _finish(self, snapshot_id: SnapshotId, done: Future[CheckpointInfo]) -> None:
         failure = _failure_of(done)
         if isinstance(failure, StorageError):

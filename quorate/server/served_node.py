@@ -15,12 +15,14 @@ from quorate.features import SUPPORTED_FEATURES
 from quorate.replica.log_facts import LogFacts
 from quorate.server.metering import CommandMeter
 from quorate.server.read_gathering import ReadGathering
+from quorate.server.snapshot_requests import create_snapshot
 from quorate.server.tracing import CommandTracing
 from quorate.services.ports import (
     Cancel,
     Leadership,
     Outcome,
     QuorumStatus,
+    SnapshotMade,
     VoterChange,
 )
 from quorum.core.contract.local_events import NO_TOKEN, TransferLeadership
@@ -182,6 +184,10 @@ class ReplicaNode(LogFacts):
             node.replicas_ahead(),
             self._clock.wall_ms() - self._clock.now_ms(),
         )
+
+    async def create_snapshot(self, *, dry_run: bool) -> SnapshotMade:
+        """Write a checkpoint of the image as it is, unless there is one of its position."""
+        return await create_snapshot(self._replica, dry_run=dry_run)
 
     async def transfer_leadership(self, target: NodeId) -> Outcome:
         """Let ``target`` (``NO_NODE``: the furthest voter) take over; bounded in time."""

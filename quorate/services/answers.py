@@ -159,6 +159,7 @@ ANSWERS: Mapping[str, Refusals] = {
     "DeleteRecords": Refusals(
         _CALL | _TOPIC_DENIED | {Code.POLICY_VIOLATION, Code.UNKNOWN_TOPIC_OR_PARTITION}
     ),
+    "CreateSnapshot": Refusals(_CHANGE | {Code.UNKNOWN_SERVER_ERROR}),
     "TransferLeadership": Refusals(
         _CHANGE | _EPOCH | TransferLeadership.refusals | {Code.NEW_LEADER_ELECTED}
     ),

@@ -24,7 +24,10 @@ Methods: TypeAlias = dict[str, tuple[Callable[[Any, Context], Awaitable[Any]], A
 
 
 class QuorumOperations:
-    """Requests that only the leader executes. Used on the event loop only."""
+    """Requests of operators; CreateSnapshot every node executes, the others only the leader.
+
+    Used on the event loop only.
+    """
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
@@ -33,6 +36,7 @@ class QuorumOperations:
         """Return the methods by name, each with the type of its request."""
         wire = admin_pb2
         methods: Methods = {
+            "CreateSnapshot": (self._create_snapshot, wire.CreateSnapshotRequest),
             "TransferLeadership": (self._transfer_leadership, wire.TransferLeadershipRequest),
             "AddVoter": (self._add_voter, wire.AddVoterRequest),
             "RemoveVoter": (self._remove_voter, wire.RemoveVoterRequest),
@@ -60,7 +64,7 @@ class QuorumOperations:
                 outcome = error.code.name
                 raise
             finally:
-                subject = _subject(request)
+                subject = _subject(request, self._node.node_id)
                 _log.warning(
                     "event=quorum_change principal=%s address=%s what=%s node=%d outcome=%s "
                     "reason=%s",
@@ -68,6 +72,18 @@ class QuorumOperations:
                 )  # fmt: skip
 
         return call
+
+    async def _create_snapshot(
+        self, request: admin_pb2.CreateSnapshotRequest, _context: Context
+    ) -> admin_pb2.CreateSnapshotResponse:
+        made = await self._node.create_snapshot(dry_run=request.dry_run)
+        return admin_pb2.CreateSnapshotResponse(
+            node_id=self._node.node_id,
+            end_offset=made.snapshot_id.offset,
+            epoch=made.snapshot_id.epoch,
+            size_bytes=made.size_bytes,
+            is_new=made.is_new,
+        )
 
     async def _transfer_leadership(
         self, request: admin_pb2.TransferLeadershipRequest, context: Context
@@ -148,8 +164,10 @@ class QuorumOperations:
         raise RequestRefusedError(outcome.code, outcome.message, hint)
 
 
-def _subject(request: Any) -> NodeId:
+def _subject(request: Any, answering: NodeId) -> NodeId:
     """Return the node that a request is about; ``NO_NODE`` if the leader may choose it."""
+    if isinstance(request, admin_pb2.CreateSnapshotRequest):
+        return answering
     if isinstance(request, admin_pb2.TransferLeadershipRequest):
         return request.target_id if request.HasField("target_id") else NO_NODE
     return NodeId(request.voter_id)

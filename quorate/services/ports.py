@@ -130,6 +130,15 @@ class WatchedNode(KnownLog, Protocol):
         """The committed and applied state. Immutable; replaced on each change."""
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotMade:
+    """The checkpoint that a node has now. ``size_bytes`` is 0 if it is not written."""
+
+    snapshot_id: SnapshotId
+    size_bytes: int
+    is_new: bool
+
+
 class ServedNode(WatchedNode, Protocol):
     """One running replica, as its clients use it."""
 
@@ -195,6 +204,14 @@ class ServedNode(WatchedNode, Protocol):
 
     def describe_quorum(self) -> QuorumStatus:
         """Return the voters, the observers and their progress."""
+
+    async def create_snapshot(self, *, dry_run: bool) -> SnapshotMade:
+        """Write a checkpoint of the image as it is, unless there is one of its position.
+
+        Raises:
+            RequestRefusedError: RESOURCE_EXHAUSTED while one is being written, or the log below it
+                is not on this disk yet; UNKNOWN_SERVER_ERROR if the disk has no room.
+        """
 
     async def transfer_leadership(self, target: NodeId) -> Outcome:
         """Transfer leadership to ``target`` (``NO_NODE``: the most caught-up voter); bounded."""

@@ -77,6 +77,7 @@ _ADMIN: Final[Mapping[str, Rule]] = {
     "DescribeAcls": Rule(_USERS, DESCRIBE_CLUSTER),
     "DescribeUserScramCredentials": Rule(_USERS, DESCRIBE_CLUSTER),
     "DeleteRecords": _REQUEST,
+    "CreateSnapshot": _OPERATORS,
     "TransferLeadership": _OPERATORS,
     "AddVoter": _OPERATORS,
     "RemoveVoter": _OPERATORS,

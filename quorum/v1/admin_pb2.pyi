@@ -265,6 +265,28 @@ class DeleteRecordsResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class CreateSnapshotRequest(_message.Message):
+    __slots__ = ("dry_run", "reason")
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    dry_run: bool
+    reason: str
+    def __init__(self, dry_run: bool = ..., reason: _Optional[str] = ...) -> None: ...
+
+class CreateSnapshotResponse(_message.Message):
+    __slots__ = ("node_id", "end_offset", "epoch", "size_bytes", "is_new")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    IS_NEW_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    end_offset: int
+    epoch: int
+    size_bytes: int
+    is_new: bool
+    def __init__(self, node_id: _Optional[int] = ..., end_offset: _Optional[int] = ..., epoch: _Optional[int] = ..., size_bytes: _Optional[int] = ..., is_new: bool = ...) -> None: ...
+
 class TransferLeadershipRequest(_message.Message):
     __slots__ = ("target_id", "current_leader_epoch", "reason")
     TARGET_ID_FIELD_NUMBER: _ClassVar[int]

@@ -69,6 +69,11 @@ class AdminServiceStub(object):
                 request_serializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.SerializeToString,
                 response_deserializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsResponse.FromString,
                 _registered_method=True)
+        self.CreateSnapshot = channel.unary_unary(
+                '/quorum.v1.AdminService/CreateSnapshot',
+                request_serializer=quorum_dot_v1_dot_admin__pb2.CreateSnapshotRequest.SerializeToString,
+                response_deserializer=quorum_dot_v1_dot_admin__pb2.CreateSnapshotResponse.FromString,
+                _registered_method=True)
         self.TransferLeadership = channel.unary_unary(
                 '/quorum.v1.AdminService/TransferLeadership',
                 request_serializer=quorum_dot_v1_dot_admin__pb2.TransferLeadershipRequest.SerializeToString,
@@ -141,6 +146,13 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateSnapshot(self, request, context):
+        """Writes a checkpoint of the answering node's image now; answers when it is sealed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def TransferLeadership(self, request, context):
         """Transfers leadership to another voter; answers when the next leader is known.
         """
@@ -204,6 +216,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DeleteRecords,
                     request_deserializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.FromString,
                     response_serializer=quorum_dot_v1_dot_admin__pb2.DeleteRecordsResponse.SerializeToString,
+            ),
+            'CreateSnapshot': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateSnapshot,
+                    request_deserializer=quorum_dot_v1_dot_admin__pb2.CreateSnapshotRequest.FromString,
+                    response_serializer=quorum_dot_v1_dot_admin__pb2.CreateSnapshotResponse.SerializeToString,
             ),
             'TransferLeadership': grpc.unary_unary_rpc_method_handler(
                     servicer.TransferLeadership,
@@ -415,6 +432,33 @@ class AdminService(object):
             '/quorum.v1.AdminService/DeleteRecords',
             quorum_dot_v1_dot_admin__pb2.DeleteRecordsRequest.SerializeToString,
             quorum_dot_v1_dot_admin__pb2.DeleteRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateSnapshot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorum.v1.AdminService/CreateSnapshot',
+            quorum_dot_v1_dot_admin__pb2.CreateSnapshotRequest.SerializeToString,
+            quorum_dot_v1_dot_admin__pb2.CreateSnapshotResponse.FromString,
             options,
             channel_credentials,
             insecure,

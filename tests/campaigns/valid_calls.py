@@ -252,6 +252,7 @@ def _admin_calls(cluster_state: ClusterState, read: Any, place: list[Any]) -> di
         "/quorum.v1.AdminService/DeleteRecords": [
             admin_pb2.DeleteRecordsRequest(topic="__cluster_metadata", before_offset=1)
         ],
+        "/quorum.v1.AdminService/CreateSnapshot": [admin_pb2.CreateSnapshotRequest(dry_run=True)],
         "/quorum.v1.AdminService/TransferLeadership": [
             admin_pb2.TransferLeadershipRequest(target_id=STRANGER, current_leader_epoch=epoch)
         ],

@@ -360,3 +360,16 @@ def test_a_default_view_fits_100_columns(node: Node, broker: None, words: str) -
             for text in (out, node.run(*words.split(), "--wide")[1])
         ]
         assert widest[1] > widest[0]
+
+
+def test_a_checkpoint_is_written_now(node: Node) -> None:
+    node.ask("config", "set", "broker", "", "log.retention.ms=11")
+    planned = node.ask("snapshot", "now", "--dry-run")
+    (made,) = node.ask("snapshot", "now", "--reason", "before an upgrade")["rows"]
+    assert planned["dry_run"] is True
+    assert (made["node_id"], made["is_new"], made["bytes"] > 0) == (1, True, True)
+    folder = node.ask("config", "show")["rows"][1]["value"]
+    kept = node.ask("snapshot", "list", folder)["rows"]
+    assert made["end_offset"] in [row["end_offset"] for row in kept]
+    status, _, err = node.run("snapshot", "now", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
+    assert (status, err.count("\n")) == (7, 1)

@@ -20,6 +20,7 @@ from quorate.services.ports import (
     Leadership,
     Outcome,
     QuorumStatus,
+    SnapshotMade,
     VoterChange,
 )
 from quorate.services.registration import ClientServices
@@ -297,6 +298,10 @@ class FakeNode:
         return QuorumStatus(
             self.voters, (*views, ReplicaView(ReplicaKey(99), False, -1, -1, -1)), TreeView((), ())
         )
+
+    async def create_snapshot(self, *, dry_run: bool) -> SnapshotMade:
+        made = SnapshotId(self.log.end, self.log.epoch)
+        return SnapshotMade(made, 0 if dry_run else 10, is_new=True)
 
     async def transfer_leadership(self, target: int) -> Outcome:
         self.asked_to_lead.append(target)

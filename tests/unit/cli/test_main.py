@@ -43,7 +43,7 @@ def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
 _REACHING = {
     "acl", "broker", "console", "feature", "health", "import", "quorum", "topic", "user",
 }  # fmt: skip
-_TAKING = {("backup", "create"), ("context", "add")}
+_TAKING = {("backup", "create"), ("context", "add"), ("snapshot", "now")}
 """What takes the options though its noun reaches no cluster."""
 _CONFIG_REACHING = {"get", "set", "append", "subtract", "delete"}
 

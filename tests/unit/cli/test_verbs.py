@@ -18,6 +18,7 @@ VERBS = {
     "cordon_log_dirs": "broker cordon",
     "create_acls": "acl add",
     "create_partitions": "topic add-partitions",
+    "create_snapshot": "snapshot now",
     "create_topic": "topic create",
     "delete_acls": "acl remove",
     "delete_topic": "topic delete",

@@ -59,6 +59,7 @@ AdminService DescribeImage          client operator
 AdminService DescribeAcls           client operator
 AdminService DescribeUserScramCredentials client operator
 AdminService DeleteRecords          client operator
+AdminService CreateSnapshot         operator
 AdminService TransferLeadership     operator
 AdminService AddVoter               operator
 AdminService RemoveVoter            operator
