@@ -30,7 +30,6 @@ from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
 from quorate.services.ports import ServedNode
-from quorate.services.watch_cursor import WatchCursor
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.log_position import LogPosition
 from quorum.types import NodeId
@@ -44,6 +43,7 @@ from quorum.v1.metadata_pb2 import (
     OffsetForLeaderEpochResponse,
     StateChunk,
 )
+from simulation.consumer_states import read_state
 from simulation.conversions import Conversions
 from simulation.invariants.violation import Violation
 from simulation.log_readers import LogReaders
@@ -85,6 +85,9 @@ class _Call:
 class _Calls:
     """The calls of a consumer, sent to the node that its owner chooses."""
 
+    def __init__(self, cluster: Population) -> None:
+        self._cluster = cluster
+
     async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
         """As ``Queries.fetch_log``."""
         call = _Call(lambda reads: reads.fetch(request, "consumer"), request.offset)
@@ -110,13 +113,11 @@ class _Calls:
         )
         return found
 
-    async def read_state(self, *, at_least_offset: int) -> AsyncGenerator[StateChunk]:
-        """As ``Client.read_state``, in one call."""
-
-        async def ask(reads: LogReads) -> list[StateChunk]:
-            return [each.state for each in WatchCursor(reads.node).begin()]
-
-        chunks: list[StateChunk] = await _Call(ask)
+    async def read_state(self, *, at_least_offset: int, **_: bool) -> AsyncGenerator[StateChunk]:
+        """As ``Client.read_state``, in one call; consumers always want that of a checkpoint."""
+        chunks: list[StateChunk] = await _Call(
+            lambda reads: read_state(self._cluster, reads, at_least_offset)
+        )
         if chunks[0].offset < at_least_offset:
             raise UnavailableError(f"a state at {chunks[0].offset}, and not {at_least_offset}")
         for chunk in chunks:
@@ -165,7 +166,7 @@ class Consumer:
         self._open(position)
 
     def _open(self, position: LogPosition | None) -> None:
-        self._consumer = LogConsumer(_Calls(), reset=self._policy, position=position)
+        self._consumer = LogConsumer(_Calls(self._cluster), reset=self._policy, position=position)
         self.offset = -1 if position is None else position.offset
         self._resume()
 

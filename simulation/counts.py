@@ -44,6 +44,7 @@ class Counts:
     log_batches: int = 0
     log_lookups: int = 0
     log_resets: int = 0
+    checkpoint_states: int = 0
     processed: int = 0
     processes_fenced: int = 0
     relay_answers: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.replica.log_facts import LogFacts
 from quorate.services.ports import Leadership
 from quorum.types import NodeId
+from statemachine.image import MetadataImage
 
 
 class Served(LogFacts):
@@ -29,6 +30,10 @@ class Served(LogFacts):
         """
         found = self.reading(offset, max_bytes, end_offset)
         return found if isinstance(found, bytes) else found()
+
+    async def checkpoint_image(self, at_least_offset: int) -> MetadataImage | None:
+        """Return the state of the lowest checkpoint at or above an offset, without waiting."""
+        return self.checkpoint_reading(at_least_offset)()
 
     async def log_digest(self, offset: int) -> bytes:
         """Return the digest of everything below ``offset``, without waiting; empty if unknown."""

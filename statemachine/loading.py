@@ -43,8 +43,11 @@ def load_checkpoint(
     *,
     verify_digest: bool = True,
     decode: DecodeRecord = decode_record,
+    is_lasting: bool = True,
 ) -> LoadedCheckpoint:
     """Build the image of a checkpoint; each item of ``data`` holds whole batches.
+
+    A large image that lasts is taken out of cycle collection.
 
     Raises:
         SnapshotCorruptError: Header or footer are missing, something follows the footer, a
@@ -58,7 +61,7 @@ def load_checkpoint(
             for header in scan_batches(piece):
                 loader.take(piece, header)
         loaded = loader.finish()
-        if loaded.record_count >= FREEZE_RECORDS_MIN:
+        if is_lasting and loaded.record_count >= FREEZE_RECORDS_MIN:
             gc.freeze()
     return loaded
 

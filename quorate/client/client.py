@@ -147,10 +147,13 @@ class Client(Writes, Operations):
             max_bytes=max_bytes,
         )
 
-    async def read_state(self, *, at_least_offset: int = 0) -> AsyncGenerator[StateChunk]:
+    async def read_state(
+        self, *, at_least_offset: int = 0, of_checkpoint: bool = False
+    ) -> AsyncGenerator[StateChunk]:
         """Yield the whole state of some node at or above an offset, part by part.
 
-        Chunk 0 means: forget what came before, the state begins (again).
+        With ``of_checkpoint`` it is the state of that node's lowest checkpoint there; the present
+        one if it has none. Chunk 0 means: forget what came before, the state begins (again).
 
         Raises:
             UnavailableError: No node had it in time.
@@ -161,6 +164,7 @@ class Client(Writes, Operations):
             client_id=self._client_id,
             outage_seconds_max=self._state_seconds_max,
             state_at_least=at_least_offset,
+            of_checkpoint=of_checkpoint,
         )
         events = aiter(watch)
         try:

@@ -56,7 +56,11 @@ class ResetPolicy(Enum):
 
 
 class LogState(NamedTuple):
-    """A state that replaces everything read before: all records below ``offset``, compacted."""
+    """A state that replaces everything read before: all records below ``offset``, compacted.
+
+    It is that of the node's lowest checkpoint at or above the position and the log start, or the
+    present one if there is none. The record at ``offset`` is the next one read.
+    """
 
     offset: int
     epoch: int
@@ -79,8 +83,10 @@ class LogCalls(Protocol):
     ) -> OffsetForLeaderEpochResponse:
         """Return where an epoch ends, and the log digest at an offset."""
 
-    def read_state(self, *, at_least_offset: int) -> AsyncGenerator[StateChunk]:
-        """Yield one whole state at or above an offset; chunk 0 may come again."""
+    def read_state(
+        self, *, at_least_offset: int, of_checkpoint: bool
+    ) -> AsyncGenerator[StateChunk]:
+        """Yield one whole state at or above an offset, of a checkpoint; chunk 0 may come again."""
 
 
 class LogConsumer:
@@ -371,7 +377,7 @@ class LogConsumer:
     def _begin_state(self, offset: int) -> AsyncGenerator[StateChunk]:
         """Read a state at or above ``offset``, and never one below what was read."""
         read = 0 if self._position is None else self._position.offset
-        self._chunks = self._calls.read_state(at_least_offset=max(offset, read))
+        self._chunks = self._calls.read_state(at_least_offset=max(offset, read), of_checkpoint=True)
         return self._chunks
 
     async def _next_chunk(self, chunks: AsyncGenerator[StateChunk]) -> list[LogRecord]:

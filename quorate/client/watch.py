@@ -64,9 +64,14 @@ class Watch:
         may_restart: bool = True,
         outage_seconds_max: float = float("inf"),
         state_at_least: int = -1,
+        of_checkpoint: bool = False,
         typed: bool = False,
     ) -> None:
-        """Resume at ``position``, or begin with a state at or above ``state_at_least``."""
+        """Resume at ``position``, or begin with a state at or above ``state_at_least``.
+
+        ``of_checkpoint``: that of the lowest checkpoint there, if the node has one.
+        """
+        self._of_checkpoint = of_checkpoint
         self._form = RECORD_FORM_TYPED if typed else RECORD_FORM_ENCODED
         self._nodes = nodes
         self._caller = caller
@@ -135,6 +140,8 @@ class Watch:
             if self._digest and self._incarnation:
                 request.from_log_digest = self._digest
                 request.from_log_incarnation = self._incarnation
+        elif self._of_checkpoint:
+            request.checkpoint_at_least = self._least
         self._chunks = 0
         self._is_first_batch = True
         return self._nodes.node(address).metadata.Watch(request)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.replica.replica import Replica
-from quorum.errors import QuorumUsageError, StorageError
+from quorum.errors import (
+    QuorumUsageError,
+    RecordCodecError,
+    ReplayError,
+    StorageError,
+    UnknownRecordError,
+)
 from quorum.incarnation import LogIncarnation
 from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
 from statemachine.image import MetadataImage
+from statemachine.loading import load_checkpoint
 
 
 class LogFacts:
@@ -68,6 +75,27 @@ class LogFacts:
         """The newest sealed checkpoint."""
         known = self._node.snapshots
         return known[-1] if known else None
+
+    def checkpoint_reading(self, at_least_offset: int) -> Callable[[], MetadataImage | None]:
+        """Return a call that loads the lowest checkpoint at or above an offset and the log start.
+
+        Records follow such a checkpoint without a gap. The call blocks, and may be made on any
+        thread; it returns None if there is no such checkpoint, or if it cannot be read.
+        """
+        least = max(at_least_offset, self.log_start.offset)
+        snapshots = self._replica.stores.snapshots
+        found = next((each for each in self._node.snapshots if each.offset >= least), None)
+
+        def read() -> MetadataImage | None:
+            if found is None:
+                return None
+            try:
+                reader = snapshots.reader(found)
+                return load_checkpoint(found, reader.batches(), is_lasting=False).image
+            except (StorageError, RecordCodecError, UnknownRecordError, ReplayError):
+                return None
+
+        return read
 
     def reading(self, offset: int, max_bytes: int, end_offset: int) -> bytes | Callable[[], bytes]:
         """Return whole batches from ``offset`` on, below ``end_offset``, or a call that reads them.

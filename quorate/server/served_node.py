@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from quorum.core.contract.output import RequestSettled
     from quorum.ports import Clock
     from quorum.runtime.driver import OperatorRequest
-    from statemachine.commands import Command, FeatureRange
+    from statemachine.image import MetadataImage
+from statemachine.commands import Command, FeatureRange
 
 
 class ImageAge:
@@ -166,6 +167,10 @@ class ReplicaNode(LogFacts):
     async def log_digest(self, offset: int) -> bytes:
         """Digest of everything below ``offset``, read on another thread; empty if unknown."""
         return await asyncio.to_thread(self.digest_reading(offset))
+
+    async def checkpoint_image(self, at_least_offset: int) -> MetadataImage | None:
+        """State of the lowest checkpoint at or above an offset, loaded on another thread."""
+        return await asyncio.to_thread(self.checkpoint_reading(at_least_offset))
 
     def describe_quorum(self) -> QuorumStatus:
         """The voters, the observers and their progress."""

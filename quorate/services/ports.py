@@ -139,7 +139,17 @@ class SnapshotMade:
     is_new: bool
 
 
-class ServedNode(WatchedNode, Protocol):
+class CheckpointedNode(WatchedNode, Protocol):
+    """A replica whose checkpoints are served as states."""
+
+    async def checkpoint_image(self, at_least_offset: int) -> MetadataImage | None:
+        """Return the state of the lowest checkpoint at or above an offset and the log start.
+
+        None if there is none, or if it cannot be read.
+        """
+
+
+class ServedNode(CheckpointedNode, Protocol):
     """One running replica, as its clients use it."""
 
     @property

@@ -10,6 +10,7 @@ See: docs/audit.md (consumers see only what is committed), KIP-320.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -34,6 +35,7 @@ from quorum.types import uuid_to_text
 from quorum.v1 import metadata_pb2
 from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 from statemachine.command_access import READ_LOG
+from statemachine.image import MetadataImage
 
 STALL_SECONDS_MAX = 30.0
 """How long one message may wait for a watcher to read."""
@@ -60,6 +62,7 @@ class Watches:
         self._stall_seconds = stall_seconds
         self._stall_limit = SharedLimit(stall_seconds, TimeoutError)
         self.open = Gate("watches", watches_max)
+        self._loading = asyncio.Lock()
 
     def close(self) -> None:
         """Stop listening to the node."""
@@ -83,7 +86,8 @@ class Watches:
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))
                 await self._check_incarnation(request)
             else:
-                for chunk in cursor.begin(is_typed=is_typed):
+                image = await self._checkpoint(request)
+                for chunk in cursor.begin(image, is_typed=is_typed):
                     with self._closing.waiting():
                         pass
                     if chunk.state.is_last:
@@ -93,6 +97,17 @@ class Watches:
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)
             await self._follow(context, cursor, self._access_of(context), is_typed=is_typed)
+
+    async def _checkpoint(self, request: metadata_pb2.WatchRequest) -> MetadataImage | None:
+        """Return the state of a checkpoint for a reader below the log start, None for others.
+
+        One at a time: each is a second image in memory while it is sent.
+        """
+        if not request.HasField("checkpoint_at_least"):
+            return None
+        with self._closing.waiting():
+            async with self._loading:
+                return await self._node.checkpoint_image(request.checkpoint_at_least)
 
     async def _check_incarnation(self, request: metadata_pb2.WatchRequest) -> None:
         """Refuse a watcher of another incarnation whose history is not below its offset here.

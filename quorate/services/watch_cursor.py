@@ -33,9 +33,14 @@ class WatchCursor:
         self.offset = -1
         self.epoch = -1
 
-    def begin(self, *, is_typed: bool = False) -> Iterator[metadata_pb2.WatchResponse]:
-        """Yield the whole state; it sets the watcher's position."""
-        image = self._node.image
+    def begin(
+        self, image: MetadataImage | None = None, *, is_typed: bool = False
+    ) -> Iterator[metadata_pb2.WatchResponse]:
+        """Yield the whole state, the present one unless one is given.
+
+        The watcher's position is where that state ends: the next change begins exactly there.
+        """
+        image = self._node.image if image is None else image
         self.offset, self.epoch = image.provenance.end_offset, image.provenance.epoch
         return state_chunks(image, is_typed=is_typed)
 

@@ -249,7 +249,7 @@ class OffsetForLeaderEpochResponse(_message.Message):
     def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation", "record_form", "include_secrets")
+    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation", "record_form", "include_secrets", "checkpoint_at_least")
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
     FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -257,6 +257,7 @@ class WatchRequest(_message.Message):
     FROM_LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     RECORD_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_SECRETS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_AT_LEAST_FIELD_NUMBER: _ClassVar[int]
     from_offset: int
     from_epoch: int
     client_id: str
@@ -264,7 +265,8 @@ class WatchRequest(_message.Message):
     from_log_incarnation: bytes
     record_form: RecordForm
     include_secrets: bool
-    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ...) -> None: ...
+    checkpoint_at_least: int
+    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ..., checkpoint_at_least: _Optional[int] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
     __slots__ = ("state", "changes", "progress")

@@ -22,9 +22,12 @@ class EqualCheckpoints(Invariant):
     def __init__(self, run_observer: RunObserver) -> None:
         super().__init__(run_observer)
         self.digests: dict[SnapshotId, bytes] = {}
+        self.contents: dict[SnapshotId, bytes] = {}
+        """Of every checkpoint, as it was first written."""
 
     def on_checkpoint(self, seen: Seen, snapshot_id: SnapshotId, content: bytes) -> None:
         if seen.id not in self.run_observer.forged:
+            self.contents.setdefault(snapshot_id, content)
             digest = blake2b(content).digest()
             self.require(
                 self.digests.setdefault(snapshot_id, digest) == digest,

@@ -96,8 +96,11 @@ class PartitionConsumer:
         )
         return found
 
-    async def read_state(self, *, at_least_offset: int) -> AsyncGenerator[StateChunk]:
+    async def read_state(
+        self, *, at_least_offset: int, of_checkpoint: bool
+    ) -> AsyncGenerator[StateChunk]:
         """Yield an empty state at the log start: a data partition has no checkpoints."""
+        del of_checkpoint
         leader = self._laboratory.leader(self._topic)
         if leader is None:
             raise UnavailableError("no leader")

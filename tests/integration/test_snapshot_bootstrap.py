@@ -6,11 +6,14 @@ killed in the middle of the download.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 
 import pytest
 
+from quorate.client import Client, LogPosition
+from quorate.client.queries import LATEST_TIMESTAMP
 from quorate.demo.local_cluster import LocalNode
 from snapshot.format import DATA_BATCH_BYTES
 from tests.integration.processes import Processes, running
@@ -173,3 +176,34 @@ def test_checkpoints_of_one_position_are_equal_byte_for_byte(cluster: Processes)
 
 def bootstrap_name() -> str:
     return f"{0:020d}-{0:010d}.checkpoint"
+
+
+def test_a_consumer_below_the_log_start_gets_a_checkpoints_state(cluster: Processes) -> None:
+    """Goal: the state of a checkpoint, then each record from exactly its offset, and no gap.
+    Method: read from offset 0 while the log begins higher, and count what is read."""
+    start = outrun(cluster, 0)
+    write_configs(cluster, ["41", "42"])
+    node = cluster.leader()
+    names = (node.data_dir / "__cluster_metadata-0").glob("*.checkpoint")
+    ends = {int(each.name.partition("-")[0]) for each in names}
+
+    async def read() -> tuple[int, list[int]]:
+        async with Client([node.address]) as client:
+            end = (await client.list_offsets(LATEST_TIMESTAMP)).offset
+            consumer = client.consumer(position=LogPosition(0))
+            state_end, offsets = -1, []
+            while consumer.position is None or consumer.position.offset < end:
+                records = await consumer.poll()
+                if consumer.state is not None:
+                    state_end = consumer.state.offset
+                    assert all(each.is_state for each in records)
+                else:
+                    offsets += [each.offset for each in records]
+            return state_end, offsets
+
+    state_end, offsets = asyncio.run(read())
+    assert (state_end >= start, state_end in ends) == (True, True), (start, state_end, ends)
+    # Control records have offsets, too, and are not handed out.
+    assert offsets == sorted(set(offsets))
+    assert offsets
+    assert offsets[0] - state_end <= 3

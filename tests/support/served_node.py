@@ -64,6 +64,8 @@ class FakeNode:
         self.waits_max = 1000
         self.incarnation = FIRST_INCARNATION
         self.snapshot: SnapshotId | None = None
+        self.checkpoint: MetadataImage | None = None
+        """The state of ``snapshot``."""
         self.voters = (Voter(ReplicaKey(node_id), (Endpoint("CONTROLLER", "localhost", 9093),)),)
         self.log_reads = 0
         self.asked_to_lead: list[int] = []
@@ -278,6 +280,9 @@ class FakeNode:
                 break
             out += batch
         return out
+
+    async def checkpoint_image(self, at_least_offset: int) -> MetadataImage | None:
+        return self.checkpoint
 
     async def log_digest(self, offset: int) -> bytes:
         return self.log.digest_at(offset)

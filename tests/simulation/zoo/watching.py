@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import cast
 
@@ -12,6 +12,7 @@ from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.client.queries import EARLIEST_TIMESTAMP
 from quorate.controller.controller import Controller
 from quorate.controller.publishing import Published, Subscribers
+from quorate.replica.log_facts import LogFacts
 from quorate.services import log_range, log_reads
 from quorate.services.log_range import LogRange
 from quorate.services.watch_cursor import WatchCursor
@@ -20,6 +21,7 @@ from quorum.core.contract.output import LeadershipChanged
 from quorum.log_position import Divergence, Lineage, LogPosition
 from quorum.v1.errors_pb2 import DivergenceHint
 from simulation.options import Options
+from statemachine.image import MetadataImage
 from tests.simulation.experiments.lost_histories import LOST_HISTORIES
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -67,6 +69,19 @@ def records_reported_twice(patch: Patch) -> None:
 
     patch.setattr(Subscribers, "notify", remember)
     patch.setattr(Controller, "on_leadership", repeat)
+
+
+def present_state_at_the_checkpoints_offset(patch: Patch) -> None:
+    """A consumer below the log start gets the present state, and reads on from the checkpoint."""
+    checkpoint_reading = LogFacts.checkpoint_reading
+
+    def read_present(node: LogFacts, at_least_offset: int) -> Callable[[], MetadataImage | None]:
+        found = checkpoint_reading(node, at_least_offset)()
+        present = node.image
+        mixed = None if found is None else replace(present, provenance=found.provenance)
+        return lambda: mixed
+
+    patch.setattr(LogFacts, "checkpoint_reading", read_present)
 
 
 def watch_resumed_at_the_end(patch: Patch) -> None:
@@ -168,6 +183,12 @@ def trimmed_history_called_cut(patch: Patch) -> None:
 
 
 BUGS = (
+    Bug(
+        "present-state-at-the-checkpoints-offset",
+        present_state_at_the_checkpoints_offset,
+        ("checkpoint-states",),
+        "320.5: a state in place of trimmed records is that of its offset",
+    ),
     Bug(
         "watch-resumed-at-the-end",
         watch_resumed_at_the_end,

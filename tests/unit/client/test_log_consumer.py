@@ -262,6 +262,33 @@ def test_below_the_log_start_the_policy_decides():
     asyncio.run(scenario())
 
 
+def test_below_the_log_start_comes_the_state_of_the_checkpoint_and_each_record_behind_it():
+    """Goal: a state as of the checkpoint's offset, then the records from exactly that offset.
+    Method: a node that has applied more."""
+
+    async def scenario():
+        log, nodes = cluster(1)
+        nodes[0].commit(value("a"))
+        nodes[0].commit(value("b"))
+        at_checkpoint = nodes[0].image
+        nodes[0].commit(value("c"))
+        nodes[0].commit(value("d"))
+        end = at_checkpoint.provenance.end_offset
+        log.trim(end)
+        nodes[0].snapshot, nodes[0].checkpoint = SnapshotId(end, 1), at_checkpoint
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = client.consumer(position=LogPosition(0))
+            got = []
+            while not got:
+                got = await consumer.poll()
+            assert consumer.state == LogState(end, 1, 0, is_last=True)
+            assert [decode_record(r.value) for r in got] == [ConfigRecord(2, "t", "k", "b")]
+            read = await consumer.poll()
+            assert (consumer.state, [r.offset for r in read]) == (None, [end, end + 1])
+
+    asyncio.run(scenario())
+
+
 def test_what_was_trimmed_away_was_not_cut():
     """Goal: no false alarm. Method: a new leader whose log begins above the read position, in its
     own epoch; none of the read records is there for a comparison."""

@@ -163,8 +163,10 @@ def test_a_state_that_breaks_off_is_read_again_from_its_beginning(monkeypatch):
         async with serving(*nodes), client_of(nodes) as client:
             read_state = client.read_state
 
-            async def broken(*, at_least_offset):
-                async for chunk in read_state(at_least_offset=at_least_offset):
+            async def broken(*, at_least_offset, of_checkpoint):
+                async for chunk in read_state(
+                    at_least_offset=at_least_offset, of_checkpoint=of_checkpoint
+                ):
                     chunk.is_last = False
                     yield chunk
                     raise ConnectionError("the node is gone")
