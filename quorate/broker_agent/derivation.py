@@ -182,7 +182,9 @@ class CommandDerivation:
         for (topic_id, number), (old, new) in changes.items():
             if new is not None and old != new:
                 nested.setdefault(topic_id, {})[number] = new
-        deleted = {topic_id for topic_id, _ in changes if topic_id not in names}
+        known = change.before.topics.names
+        # One that an aborted transaction has made and taken back was never there.
+        deleted = {each for each, _ in changes if each in known and each not in names}
         was, now = change.before.cluster.brokers, change.after.cluster.brokers
         brokers = None if was is now or was == now else now
         if not nested and not deleted and brokers is None:

@@ -86,9 +86,7 @@ class LogDirectory:
         Raises:
             HostingError: It cannot be made, or has the replica of another topic.
         """
-        folder = self._path / f"{topic_name}-{partition}"
-        if not _FOLDER.fullmatch(folder.name):
-            raise HostingError(f"{topic_name!r} is no name for a folder")
+        folder = self._folder(topic_name, partition)
         path = folder / PARTITION_METADATA_NAME
         known = _topic_id(path)
         if known == topic_id:
@@ -116,7 +114,7 @@ class LogDirectory:
         Raises:
             HostingError: It cannot be deleted.
         """
-        folder = self._path / f"{topic_name}-{partition}"
+        folder = self._folder(topic_name, partition)
         try:
             (folder / PARTITION_METADATA_NAME).unlink(missing_ok=True)
             if folder.exists() and not any(folder.iterdir()):
@@ -124,6 +122,12 @@ class LogDirectory:
             return not folder.exists()
         except OSError as error:
             raise HostingError(f"cannot delete {folder}: {error}") from error
+
+    def _folder(self, topic_name: str, partition: int) -> Path:
+        name = f"{topic_name}-{partition}"
+        if not _FOLDER.fullmatch(name):
+            raise HostingError(f"{topic_name[:250]!r} is no name for a folder")
+        return self._path / name
 
     # ------------------------------------------------------------------ a clean shutdown
 

@@ -85,7 +85,8 @@ def register(
     """Register the broker BROKER_ID, fenced until it sends heartbeats.
 
     With --stay this command stands in for a broker: it keeps the session until it is
-    interrupted, then shuts the broker down in an orderly manner.
+    interrupted, then shuts the broker down in an orderly manner. It executes nothing, and
+    claims to know all metadata; `quorate broker-agent` reports what it has really executed.
     """
     incarnation = _parse_uuid(session, "--incarnation-id", incarnation_id)
     request = RegisterBroker(

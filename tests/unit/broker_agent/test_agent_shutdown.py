@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from quorate.broker_agent.commands import StopReplica
+from quorate.broker_agent.commands import LeaderAndIsr, StopReplica
 from quorate.broker_agent.handler import (
     AgentState,
     StateChanged,
@@ -55,6 +55,8 @@ def test_a_shutdown_waits_until_leaderships_have_moved() -> None:
         (stop,) = handler.of(StopReplica)
         assert not stop.delete_partitions
         assert {topic.name for topic in stop.topics.values()} == {"orders", "bills"}
+        after = handler.commands[handler.commands.index(stop) + 1 :]
+        assert not [each for each in after if isinstance(each, LeaderAndIsr)]
         at = world.controller.log_end_offset - 1
         beat = wire.BrokerHeartbeat(broker_id=1, broker_epoch=other, metadata_offset=at)
         world.submit(wire.Command(broker_heartbeat=beat))

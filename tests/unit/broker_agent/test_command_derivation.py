@@ -16,8 +16,7 @@ from quorate.broker_agent.commands import (
 )
 from quorate.broker_agent.derivation import CommandDerivation
 from quorate.broker_agent.generation import Generation, stray_replicas
-from quorate.broker_agent.image_feed import ImageFeed
-from quorum.errors import ErrorCode, QuorumUsageError
+from quorum.errors import ErrorCode
 from simulation.laboratory.controller import CLUSTER_ID, METADATA_VERSION, ModelController
 from statemachine.commands import (
     AlterPartition,
@@ -329,14 +328,3 @@ def test_offline_replicas(cluster: Cluster) -> None:
     image = cluster.controller.image
     ((_, state),) = assigned(image, None).items()
     assert offline_replicas(state, image.cluster.brokers) == (1, 3)
-
-
-def test_a_state_begins_with_its_first_part() -> None:
-    feed = ImageFeed()
-    with pytest.raises(QuorumUsageError, match="first part"):
-        feed.load([], is_first=False)
-    with pytest.raises(QuorumUsageError, match="first part"):
-        feed.finish_load(5, 1)
-    feed.load([], is_first=True)
-    assert feed.finish_load(5, 1).provenance.end_offset == 5
-    assert feed.applied_offset == 4
