@@ -10,6 +10,7 @@ import click
 from quorate.cli.broker_directories import assign, cordon, uncordon
 from quorate.cli.broker_session import stand_in
 from quorate.cli.command import NounGroup, pass_session, wide_option
+from quorate.cli.completions import brokers
 from quorate.cli.connection import (
     ask,
     confirm,
@@ -137,7 +138,7 @@ def list_brokers(session: Session, read: ReadOptions) -> None:
 
 
 @broker.command()
-@click.argument("broker_id", type=click.IntRange(min=0))
+@click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
 @read_option
 @pass_session
 def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
@@ -160,7 +161,7 @@ def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
 
 
 @broker.command("fence-status")
-@click.argument("broker_id", type=click.IntRange(min=0))
+@click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
 @read_option
 @pass_session
 def fence_status(session: Session, broker_id: int, read: ReadOptions) -> None:
@@ -174,7 +175,7 @@ def fence_status(session: Session, broker_id: int, read: ReadOptions) -> None:
 
 
 @broker.command()
-@click.argument("broker_id", type=click.IntRange(min=0))
+@click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @write_options
 @pass_session

@@ -9,17 +9,20 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorate import client as library
 from quorate.cli.broker import parse_listener
 from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.connection import client_of, refusal_exit
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import SCHEMA_VERSION, Result, write_lines
 from quorate.cli.session import Session
-from quorate.client import Client, ClientError, RefusedError
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 _TOPICS_SHOWN = 5
 _PARTITIONS_SHOWN = 10
@@ -109,14 +112,14 @@ def broker_agent(
         raise CliError(str(error), code=Exit.CONFLICT) from error
     except AgentError as error:
         raise CliError(str(error), code=_exit_for(error.__cause__)) from error
-    except ClientError as error:
+    except library.ClientError as error:
         raise CliError(str(error), code=_exit_for(error)) from error
 
 
 def _exit_for(error: BaseException | None) -> Exit:
-    if isinstance(error, RefusedError):
+    if isinstance(error, library.RefusedError):
         return refusal_exit(error.code)
-    return Exit.UNREACHABLE if isinstance(error, ClientError) else Exit.FAILED
+    return Exit.UNREACHABLE if isinstance(error, library.ClientError) else Exit.FAILED
 
 
 async def _run(

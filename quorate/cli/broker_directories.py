@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
-from quorate.cli.connection import ask, refusal_exit, show_applied, write_options
+from quorate.cli.completions import brokers
+from quorate.cli.connection import ask, refusal_exit, result_name, show_applied, write_options
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.client import Client
-from quorate.client.errors import code_name
-from quorate.client.pending import Applied
 from quorum.types import uuid_from_text, uuid_to_text
 from quorum.v1 import commands_pb2 as wire
 
+if TYPE_CHECKING:
+    from quorate.client import Applied, Client
+
 _PARTITION = re.compile(r"(.+):([0-9]{1,9})")
-_BROKER_ID = click.argument("broker_id", type=click.IntRange(min=0))
+_BROKER_ID = click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
 
 
 @click.command(cls=SessionCommand)
@@ -144,7 +146,7 @@ def assign(
         {
             "topic": name,
             "partition": each.partition,
-            "result": code_name(each.error_code) if each.error_code else "OK",
+            "result": result_name(each.error_code),
         }
         for name, each in answers
     ]

@@ -16,6 +16,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from quorate.cli.completions import contexts
 from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.output import FORMATS
 from quorate.cli.session import Session
@@ -96,6 +97,7 @@ def cluster_options() -> list[click.Option]:
             expose_value=False,
             callback=_remember("context"),
             envvar="QUORATE_CONTEXT",
+            shell_complete=contexts,
             help="The cluster named so by `quorate context add`, or QUORATE_CONTEXT.",
         ),
     ]

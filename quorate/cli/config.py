@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.completions import config_keys, config_resources
 from quorate.cli.config_show import show
 from quorate.cli.connection import (
     ask,
@@ -33,7 +34,11 @@ RESOURCES = {
 
 _resource_type = click.argument("resource_type", type=click.Choice(list(RESOURCES)))
 
-_pairs = click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+_name = click.argument("name", shell_complete=config_resources)
+
+_pairs = click.argument(
+    "pairs", nargs=-1, required=True, metavar="KEY=VALUE...", shell_complete=config_keys
+)
 
 
 @click.group(cls=NounGroup)
@@ -46,7 +51,7 @@ config.add_command(show)
 
 @config.command("get")
 @_resource_type
-@click.argument("name")
+@_name
 @click.option("--all", "include_defaults", is_flag=True, help="Also keys at their defaults.")
 @read_option
 @pass_session
@@ -86,7 +91,7 @@ def get_config(
 
 @config.command("set")
 @_resource_type
-@click.argument("name")
+@_name
 @_pairs
 @write_options
 @pass_session
@@ -105,7 +110,7 @@ def set_config(
 
 @config.command("append")
 @_resource_type
-@click.argument("name")
+@_name
 @_pairs
 @write_options
 @pass_session
@@ -124,7 +129,7 @@ def append_config(
 
 @config.command("subtract")
 @_resource_type
-@click.argument("name")
+@_name
 @_pairs
 @write_options
 @pass_session
@@ -143,8 +148,8 @@ def subtract_config(
 
 @config.command("delete")
 @_resource_type
-@click.argument("name")
-@click.argument("keys", nargs=-1, required=True)
+@_name
+@click.argument("keys", nargs=-1, required=True, shell_complete=config_keys)
 @write_options
 @pass_session
 def delete_config(

@@ -135,6 +135,14 @@ def refusal_exit(code: int) -> Exit:
         return Exit.FAILED
 
 
+def result_name(code: int) -> str:
+    """Name the outcome of one part of a command: OK, or the error."""
+    # Loaded when there is an answer: it takes gRPC with it.
+    from quorate.client.errors import code_name
+
+    return code_name(code) if code else "OK"
+
+
 def missing_or_denied(kind: str, names: str, code: int) -> str:
     """Why something cannot be shown: it does not exist, or the caller may not see it."""
     is_denied = refusal_exit(code) is Exit.REFUSED

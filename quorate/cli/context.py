@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import ContextCommand, LocalGroup, pass_session
+from quorate.cli.completions import contexts as completed
 from quorate.cli.contexts import Context, Contexts, contexts_path, load_contexts, save_contexts
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -52,7 +53,7 @@ def add(session: Session, name: str, use: bool, replace: bool) -> None:
 
 
 @context.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completed)
 @pass_session
 def use(session: Session, name: str) -> None:
     """Let commands reach the cluster of the context NAME from now on."""
@@ -74,7 +75,7 @@ def list_contexts(session: Session) -> None:
 
 
 @context.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completed)
 @pass_session
 def show(session: Session, name: str | None) -> None:
     """Show the context NAME, or the one in use."""
@@ -86,7 +87,7 @@ def show(session: Session, name: str | None) -> None:
 
 
 @context.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completed)
 @pass_session
 def remove(session: Session, name: str) -> None:
     """Remove the context NAME; if it was in use, none is in use then."""

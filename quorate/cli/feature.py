@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.completions import features
 from quorate.cli.connection import (
     ask,
     confirm,
@@ -49,7 +50,9 @@ def describe(session: Session, read: ReadOptions) -> None:
     )
 
 
-_levels = click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL...")
+_levels = click.argument(
+    "levels", nargs=-1, required=True, metavar="NAME=LEVEL...", shell_complete=features
+)
 
 
 @feature.command()

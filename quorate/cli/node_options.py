@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from quorate.cli.completions import settings as completed
 from quorate.config.load import LoadedConfig, load_config, merge
 from quorum.errors import ConfigError
 
@@ -22,6 +23,7 @@ def config_options(function: Function) -> Function:
         "settings",
         multiple=True,
         metavar="SECTION.KEY=VALUE",
+        shell_complete=completed,
         help="One setting; wins over environment and file. Repeatable.",
     )
     decorate_file = click.option(

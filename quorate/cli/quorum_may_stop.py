@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.completions import nodes
 from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -37,7 +38,7 @@ class _Finding:
 
 
 @click.command(cls=SessionCommand)
-@click.argument("node", type=click.IntRange(min=0))
+@click.argument("node", type=click.IntRange(min=0), shell_complete=nodes)
 @click.option(
     "--spare", type=click.IntRange(min=0), default=0, show_default=True,
     help="So many further failures must be bearable while it is down.",

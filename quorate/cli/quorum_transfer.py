@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.completions import nodes
 from quorate.cli.connection import ask, time_left
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import voters_of
@@ -28,7 +29,7 @@ class _Leadership(Protocol):
 
 
 @click.command(cls=SessionCommand)
-@click.argument("node", type=click.IntRange(min=0), required=False)
+@click.argument("node", type=click.IntRange(min=0), required=False, shell_complete=nodes)
 @click.option(
     "--if-leader",
     type=click.IntRange(min=0),

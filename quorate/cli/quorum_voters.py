@@ -11,6 +11,7 @@ import click
 
 from quorate import client as library
 from quorate.cli.command import SessionCommand, pass_session
+from quorate.cli.completions import nodes
 from quorate.cli.connection import ask, client_of, time_left
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.quorum_support import objections_to_versions, warnings_about_versions
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 _Changed: TypeAlias = AddVoterResponse | RemoveVoterResponse | UpdateVoterResponse
 Function = TypeVar("Function", bound=Callable[..., Any])
-_NODE = click.argument("node", type=click.IntRange(min=0))
+_NODE = click.argument("node", type=click.IntRange(min=0), shell_complete=nodes)
 
 
 @dataclass(frozen=True, slots=True)

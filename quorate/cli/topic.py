@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.command import NounGroup, pass_session, wide_option
+from quorate.cli.completions import topics
 from quorate.cli.connection import (
     ask,
     confirm,
@@ -126,7 +127,7 @@ def list_topics(session: Session, read: ReadOptions) -> None:
 
 
 @topic.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, shell_complete=topics)
 @wide_option
 @read_option
 @pass_session
@@ -176,7 +177,7 @@ def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> Non
 
 
 @topic.command()
-@click.argument("name")
+@click.argument("name", shell_complete=topics)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @write_options
 @pass_session
@@ -188,7 +189,7 @@ def delete(session: Session, name: str, yes: bool, dry_run: bool, reason: str) -
 
 
 @topic.command("add-partitions")
-@click.argument("name")
+@click.argument("name", shell_complete=topics)
 @click.option("--total", type=click.IntRange(min=1), required=True, help="Partitions afterwards.")
 @click.option("--assignment", metavar="1:2,2:3", help="Brokers of each new partition.")
 @write_options

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
-from quorate.cli.connection import ask, confirm, refusal_exit, write_options
+from quorate.cli.completions import topics
+from quorate.cli.connection import ask, confirm, refusal_exit, result_name, write_options
 from quorate.cli.exits import CliError
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -13,7 +14,7 @@ from quorum.v1 import commands_pb2 as wire
 
 
 @click.command("elect-leaders", cls=SessionCommand)
-@click.argument("name")
+@click.argument("name", shell_complete=topics)
 @click.option(
     "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
     help="Only this partition. Repeatable.",
@@ -49,15 +50,12 @@ def elect_leaders(
         ),
         reason=reason,
     )
-    # Loaded when there is an answer: it takes gRPC with it.
-    from quorate.client.errors import code_name
-
     results = applied.result.elect_leaders.partitions
     rows = [
         {
             "partition": each.partition,
             "leader": each.leader_id,
-            "result": code_name(each.error_code) if each.error_code else "OK",
+            "result": result_name(each.error_code),
         }
         for each in results
     ]

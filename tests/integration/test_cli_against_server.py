@@ -373,3 +373,22 @@ def test_a_checkpoint_is_written_now(node: Node) -> None:
     assert made["end_offset"] in [row["end_offset"] for row in kept]
     status, _, err = node.run("snapshot", "now", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
     assert (status, err.count("\n")) == (7, 1)
+
+
+def test_a_shell_completes_what_the_cluster_has(node: Node, broker: None) -> None:
+    node.run("topic", "create", "completed", "--assignment", "5")
+
+    def offered(*words: str) -> list[str]:
+        environment = {
+            **node._environment,
+            "_QUORATE_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("quorate", *words)),
+            "COMP_CWORD": str(len(words)),
+        }
+        done = fork_server.run("quorate", (), environment=environment, timeout=COMMAND_SECONDS_MAX)
+        assert (done.returncode, done.stderr) == (0, "")
+        return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+    assert offered("topic", "describe", "comp") == ["completed"]
+    assert offered("broker", "describe", "") == ["5"]
+    assert offered("quorum", "may-stop", "") == ["1"]

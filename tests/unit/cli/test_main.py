@@ -41,7 +41,8 @@ def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 _REACHING = {
-    "acl", "broker", "console", "feature", "health", "import", "quorum", "topic", "user",
+    "acl", "broker", "broker-agent", "console", "feature", "health", "import", "quorum", "topic",
+    "user",
 }  # fmt: skip
 _TAKING = {("backup", "create"), ("context", "add"), ("snapshot", "now")}
 """What takes the options though its noun reaches no cluster."""
