@@ -72,6 +72,9 @@ CONNECT_TIMEOUT_MS = 2_000
 """gRPC calls this the minimal reconnect backoff, but bounds a connection attempt by it."""
 RECONNECT_BACKOFF_MIN_MS = 20
 RECONNECT_BACKOFF_MAX_MS = 250
+RESOLUTION_PAUSE_MS = 500
+"""Least time between two look-ups of a name. gRPC's own is 30 s, for which a client would try the
+old address of a pod that came back with another one."""
 
 _SHARED_OPTIONS: tuple[ChannelOption, ...] = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
@@ -87,6 +90,7 @@ CLIENT_OPTIONS: tuple[ChannelOption, ...] = (
     ("grpc.initial_reconnect_backoff_ms", RECONNECT_BACKOFF_MIN_MS),
     ("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS),
     ("grpc.max_reconnect_backoff_ms", RECONNECT_BACKOFF_MAX_MS),
+    ("grpc.dns_min_time_between_resolutions_ms", RESOLUTION_PAUSE_MS),
     # Each client has its own channel, not one that gRPC shares within the process.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),

@@ -134,8 +134,7 @@ def test_a_pod_s_environment_is_a_configuration_that_works(values: dict[str, Any
     assert parse_address(config.listeners.reached_by_peers_at)[0] == host
     ports = {each["containerPort"] for each in pod_of(values)["containers"][0]["ports"]}
     assert ports == {
-        parse_address(each)[1]
-        for each in (config.listeners.client, config.listeners.peer_address, config.metrics.listen)
+        parse_address(each)[1] for each in (config.listeners.client, config.metrics.listen)
     }
     assert ports < exposed_ports()
 
@@ -158,7 +157,8 @@ def test_all_nodes_are_formatted_with_the_same_voters(count: int) -> None:
     assert [each.key.id for each in voters] == list(range(count))
     assert len({each.key.directory_id for each in voters}) == count
     for each in voters:
-        assert each.endpoints[0].address == config_of(values, each.key.id).listeners.advertised_peer
+        own = config_of(values, each.key.id).listeners.reached_by_peers_at
+        assert each.endpoints[0].address == own
     other = pod_of({**values, "clusterId": CLUSTER_ID[::-1]})["initContainers"][0]["args"][0]
     assert text not in other, "another cluster has other disks"
 
@@ -312,16 +312,14 @@ def test_certificates_of_quorate_certs_fit_the_pods(tmp_path: Path) -> None:
     assert config.tls.key_file.name in {each.name for each in folder.iterdir()}
 
 
-def test_only_nodes_reach_the_peer_port() -> None:
+def test_only_those_who_need_a_port_reach_it() -> None:
     rules = one(render(INSECURE), "NetworkPolicy")["spec"]["ingress"]
     own = one(render(INSECURE), "StatefulSet")["spec"]["selector"]
-    open_to = {
-        port["port"]: [each["from"] for each in rules if port in each["ports"]]
-        for rule in rules
-        for port in rule["ports"]
-    }
-    assert open_to["peer"] == [[{"podSelector": own}]]
-    assert open_to["metrics"] == [[{"namespaceSelector": {}}]]
+    assert [(each["from"], each["ports"][0]["port"]) for each in rules] == [
+        ([{"podSelector": own}], "client"),
+        ([{"podSelector": {}}], "client"),
+        ([{"namespaceSelector": {}}], "metrics"),
+    ]
     restricted = one(render(EVERYTHING), "NetworkPolicy")["spec"]["ingress"]
     assert restricted[1]["from"] == EVERYTHING["networkPolicy"]["clients"]
     assert restricted[2]["from"] == EVERYTHING["networkPolicy"]["monitoring"]

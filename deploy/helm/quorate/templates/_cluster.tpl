@@ -6,7 +6,7 @@
 {{- range $id := until (int .Values.initialVoters) -}}
 {{- $directory := printf "%s/%d" $.Values.clusterId $id | sha256sum | trunc 16 | b64enc | trimSuffix "==" -}}
 {{- $host := printf "%s-%d.%s" (include "quorate.fullname" $) $id (include "quorate.domain" $) -}}
-{{- $voters = append $voters (printf "%d@%s:9193:%s" $id $host $directory) -}}
+{{- $voters = append $voters (printf "%d@%s:9190:%s" $id $host $directory) -}}
 {{- end -}}
 {{- join "," $voters -}}
 {{- end -}}
@@ -14,7 +14,7 @@
 {{- define "quorate.bootstrapServers" -}}
 {{- $servers := list -}}
 {{- range $id := until (int .Values.initialVoters) -}}
-{{- $servers = append $servers (printf "%s-%d.%s:9193" (include "quorate.fullname" $) $id (include "quorate.domain" $)) -}}
+{{- $servers = append $servers (printf "%s-%d.%s:9190" (include "quorate.fullname" $) $id (include "quorate.domain" $)) -}}
 {{- end -}}
 {{- join "," $servers -}}
 {{- end -}}
@@ -59,10 +59,6 @@
   value: "0.0.0.0:9190"
 - name: QUORATE__LISTENERS__ADVERTISED_CLIENT
   value: "$(POD_NAME).{{ include "quorate.domain" . }}:9190"
-- name: QUORATE__LISTENERS__PEER
-  value: "0.0.0.0:9193"
-- name: QUORATE__LISTENERS__ADVERTISED_PEER
-  value: "$(POD_NAME).{{ include "quorate.domain" . }}:9193"
 - name: QUORATE__METRICS__LISTEN
   value: "0.0.0.0:9191"
 - name: QUORATE__BOOTSTRAP__SERVERS
