@@ -234,6 +234,19 @@ class RandomRun:
                 if at < replica.high_watermark:
                     self._committed[at] = record
 
+    def _check_commands(self) -> None:
+        """Check that brokers which have executed all commands have what the metadata says."""
+        state, topic_id = self.laboratory.state(TOPIC), self.laboratory.topic_id(TOPIC)
+        for broker in self.laboratory.brokers.values():
+            replica = self.laboratory.replica(TOPIC, broker.id)
+            told = broker.metadata.get(topic_id, {})
+            if (
+                (replica.leader_id, replica.leader_epoch) != (state.leader, state.leader_epoch)
+                or replica.partition_epoch != state.partition_epoch
+                or told != {0: (state.leader, state.leader_epoch)}
+            ):
+                violate("a broker was told something else", broker=broker.id, told=told)
+
     def _end(self) -> None:
         """Heal everything; then no reader lacks a record, and none finds a loss twice."""
         laboratory = self.laboratory
@@ -247,6 +260,7 @@ class RandomRun:
             violate("no leader after all brokers are back")
         laboratory.replicate(TOPIC)
         self._check()
+        self._check_commands()
         leader = laboratory.leader(TOPIC)
         if leader is None:
             violate("the leader does not run")

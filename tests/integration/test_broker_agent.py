@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,8 @@ from quorum.log.identity import load_identity, write_identity
 from quorum.types import uuid_to_text
 from tests.integration.broker_agents import SETTINGS, Agents, agents_of
 from tests.integration.processes import Processes, running
+from tests.support.certificates import authority, caller
+from tests.support.certificates import node as node_certificate
 
 pytestmark = pytest.mark.integration
 
@@ -328,3 +331,53 @@ def test_a_fail_over_of_the_controller_changes_no_registration(tmp_path: Path) -
         assert all(each.named("StateChanged")[-1]["state"] == "active" for each in (one, two))
         assert one.shut_down()["is_clean"] is True
         assert leaders(cluster, "orders") == [2]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_an_agent_needs_two_rights_in_a_secured_cluster(tmp_path: Path) -> None:
+    """CLUSTER_ACTION to register, READ of the log to follow it; each refusal ends the agent."""
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    authority(folder, "ours")
+    node_certificate(folder, "ours", "n1", "DNS:node-1.quorum.test")
+    for name in ("admin", "b1"):
+        caller(folder, "ours", name, f"DNS:{name}.test")
+
+    def shows(name: str) -> tuple[str, ...]:
+        files = {"--tls-ca": "ours.pem", "--tls-cert": f"{name}.pem", "--tls-key": f"{name}.key"}
+        return tuple(each for flag, file in files.items() for each in (flag, str(folder / file)))
+
+    with (
+        running(tmp_path, voters=1, settings=SETTINGS, starts=False) as cluster,
+        agents_of(cluster, tmp_path) as agents,
+    ):
+        (member,) = cluster.voters
+        member.settings = {
+            "security.mode": "bound",
+            "security.operators": ["User:admin.test"],
+            "tls.cert_file": str(folder / "n1.pem"),
+            "tls.key_file": str(folder / "n1.key"),
+            "tls.ca_file": str(folder / "ours.pem"),
+            "tls.require_client_cert": True,
+            "tls.node_name": "node-{id}.quorum.test",
+        }
+        cluster.configure(member)
+        cluster.start_all()
+
+        def allow(operation: str, *resource: str) -> None:
+            address = ("--bootstrap", cluster.addresses[0], *shows("admin"))
+            cluster.command(
+                "acl", "add", "User:b1.test", "--operation", operation, *resource, *address
+            )
+
+        stranger = agents.start(1, *shows("b1"))
+        assert stranger.wait() == 6
+        assert "CLUSTER_AUTHORIZATION_FAILED" in stranger.errors
+        allow("cluster-action", "--cluster")
+        blind = agents.start(1, *shows("b1"))
+        assert blind.wait() == 6
+        assert "AUTHORIZATION_FAILED" in blind.errors
+        allow("read", "--topic", "__cluster_metadata")
+        agent = agents.start(1, *shows("b1"))
+        agent.until_state("active")
+        assert agent.shut_down()["is_clean"] is True

@@ -227,6 +227,31 @@ def test_an_acl_without_a_resource_is_a_usage_error(node: Node) -> None:
         assert err.startswith("error: ")
 
 
+def test_log_directories(node: Node, broker: None) -> None:
+    """Cordons and assignments of the broker 5, in either codec."""
+    del broker
+    (own,) = [each["directory_id"] for each in node.ask("broker", "describe", "5")["log_dirs"]]
+    assert node.ask("broker", "cordon", "5", own)["cordoned_log_dirs"] == [own]
+    assert node.ask("broker", "describe", "5")["log_dirs"][0]["is_cordoned"] is True
+    assert "usable" in node.run("topic", "create", "none", "--replication-factor", "1")[2]
+    assert node.ask("broker", "uncordon", "5")["cordoned_log_dirs"] == []
+    node.ask("topic", "create", "placed", "--replication-factor", "1")
+    assert node.ask("topic", "describe", "placed")["rows"][0]["directories"] == [own]
+    status, out, err = node.run("broker", "assign", "5", own, "placed:0", "placed:7")
+    assert (status, "1 of 2 replicas were refused" in err) == (4, True)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in out
+    for arguments, code, text in (
+        (("cordon", "6"), 4, "BROKER_ID_NOT_REGISTERED"),
+        (("cordon", "5", "nonsense"), 2, "`quorate broker describe` shows the ids"),
+        (("assign", "5", own, "placed"), 2, "write it as topic:partition"),
+        (("assign", "5", own, "none:0"), 4, "no such topic: none"),
+        (("assign", "5", own, "placed:0", "--broker-epoch", "0"), 5, "STALE_BROKER_EPOCH"),
+    ):
+        status, _, err = node.run("broker", *arguments)
+        assert (status, text in err) == (code, True), err
+    node.ask("topic", "delete", "placed", "--yes")
+
+
 def test_a_topic_is_created_changed_and_deleted(node: Node, broker: None) -> None:
     del broker
     dry = node.ask(
