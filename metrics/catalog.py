@@ -148,6 +148,8 @@ SERVICE_UPDATED = (
             "command", "result", kafka="EventQueueOperationsStartedCount"),
     counter("access_denied_total", "Calls, commands and reads that a caller may not make, by "
                                    "cause (role or acl).", "cause"),
+    counter("authentications_total", "Exchanges with a password that ended, by outcome "
+                                     "(accepted or refused).", "mechanism", "outcome"),
     counter("metadata_errors_total", "Committed records that could not be applied or published.",
             kafka="MetadataErrorCount, metadata-load-error-count, metadata-apply-error-count"),
 )  # fmt: skip

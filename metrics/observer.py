@@ -143,6 +143,10 @@ class Observer:
         """Count something a caller may not do, by ``cause``: ``role`` or ``acl``."""
         self._families.count("quorate_access_denied_total", cause)
 
+    def authenticated(self, mechanism: str, outcome: str) -> None:
+        """Count a client's exchange by outcome: ``accepted`` or ``refused``."""
+        self._families.count("quorate_authentications_total", mechanism, outcome)
+
     def metadata_failed(self) -> None:
         """Count a committed record that could not be applied or published."""
         self._families.count("quorate_metadata_errors_total")

@@ -23,6 +23,9 @@ VALUED = frozenset(
         "--timeout",
         "--tls-ca",
         "--tls-cert",
+        "--sasl-user",
+        "--sasl-password-file",
+        "--sasl-token-file",
         "--tls-key",
         "--context",
     }

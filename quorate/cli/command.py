@@ -52,6 +52,31 @@ _TLS_OPTIONS = (
 )
 
 
+_PROOF_OPTIONS = (
+    (
+        "sasl_password_file",
+        "--sasl-password-file",
+        "File of mode 0600 with the password of --sasl-user; - reads it from standard input.",
+    ),
+    (
+        "sasl_token_file",
+        "--sasl-token-file",
+        "File of mode 0600 with a JSON Web Token, in place of --sasl-user.",
+    ),
+)
+
+
+def _proof_option(attribute: str, flag: str, text: str) -> click.Option:
+    return click.Option(
+        [flag],
+        type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+        expose_value=False,
+        callback=_remember(attribute),
+        envvar=f"QUORATE_{attribute}".upper(),
+        help=text,
+    )
+
+
 def _tls_option(attribute: str, flag: str, text: str) -> click.Option:
     return click.Option(
         [flag],
@@ -66,7 +91,8 @@ def _tls_option(attribute: str, flag: str, text: str) -> click.Option:
 _CLUSTER_FLAGS = {
     "bootstrap": "--bootstrap",
     "timeout_s": "--timeout",
-    **{attribute: flag for attribute, flag, _ in _TLS_OPTIONS},
+    **{attribute: flag for attribute, flag, _ in (*_TLS_OPTIONS, *_PROOF_OPTIONS)},
+    "sasl_user": "--sasl-user",
     "context": "--context",
 }
 
@@ -91,6 +117,15 @@ def cluster_options() -> list[click.Option]:
             help="Give up after this long (default: 10).",
         ),
         *(_tls_option(*texts) for texts in _TLS_OPTIONS),
+        click.Option(
+            ["--sasl-user"],
+            metavar="NAME",
+            expose_value=False,
+            callback=_remember("sasl_user"),
+            envvar="QUORATE_SASL_USER",
+            help="The user whose password is proved to the nodes, or QUORATE_SASL_USER.",
+        ),
+        *(_proof_option(*texts) for texts in _PROOF_OPTIONS),
         click.Option(
             ["--context"],
             metavar="NAME",

@@ -18,11 +18,13 @@ from quorate import client as library
 from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.exits import CliError, Exit, exit_for_code
 from quorate.cli.output import Result
+from quorate.cli.passwords import password_from
 from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
 from quorate.cli.reachability import Obstacle
 from quorate.cli.requests import request_options
 from quorate.cli.session import Session
-from quorum.errors import ErrorCode
+from quorate.config.secret_files import read_secret
+from quorum.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
     import grpc
@@ -68,11 +70,17 @@ def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -
     # Loaded here, with the client.
     from quorate.cli.request_client import RequestClient
 
+    credentials = credentials_of(session)
+    if credentials is None and (session.sasl_user or session.sasl_token_file):
+        raise CliError("a password or token needs TLS: name --tls-ca", code=Exit.USAGE)
     client = RequestClient(
         servers,
         client_id=CLIENT_ID,
         reason=reason,
-        credentials=credentials_of(session),
+        credentials=credentials,
+        user=session.sasl_user,
+        password=password_of(session),
+        token=token_of(session),
         writer=session.writer,
         timeout_seconds=session.timeout_s,
     )
@@ -153,6 +161,41 @@ async def _unavailable(session: Session, servers: tuple[str, ...], cause: str) -
     """What is in the way at the servers; ``cause`` if they all seem well."""
     found = await obstacles(session, servers)
     return UnreachableError(found or {", ".join(servers): Obstacle(cause)})
+
+
+def password_of(session: Session) -> str:
+    """Return the password of the session's user, asked for or read once; empty without a user.
+
+    Raises:
+        CliError: There is none, or there are a token and a user.
+    """
+    if not session.sasl_user:
+        if session.sasl_password_file is not None:
+            raise CliError("--sasl-password-file needs --sasl-user", code=Exit.USAGE)
+        return ""
+    if session.sasl_token_file is not None:
+        raise CliError("--sasl-user and --sasl-token-file exclude each other", code=Exit.USAGE)
+    if not session.sasl_password:
+        session.sasl_password = password_from(
+            session.sasl_password_file,
+            f"Password of {session.sasl_user}",
+            flag="--sasl-password-file",
+        )
+    return session.sasl_password
+
+
+def token_of(session: Session) -> str:
+    """Return the token in the session's file; empty without one.
+
+    Raises:
+        CliError: The file is no usable secret.
+    """
+    if session.sasl_token_file is None:
+        return ""
+    try:
+        return read_secret(session.sasl_token_file, "--sasl-token-file")
+    except ConfigError as error:
+        raise CliError(str(error), code=Exit.USAGE) from error
 
 
 def credentials_of(session: Session) -> grpc.ChannelCredentials | None:

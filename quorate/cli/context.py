@@ -11,6 +11,7 @@ from quorate.cli.completions import contexts as completed
 from quorate.cli.contexts import Context, Contexts, contexts_path, load_contexts, save_contexts
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.passwords import STANDARD_INPUT
 from quorate.cli.session import Session
 
 
@@ -29,7 +30,7 @@ def context() -> None:
 @click.option("--replace", is_flag=True, help="Replace a context of that name.")
 @pass_session
 def add(session: Session, name: str, use: bool, replace: bool) -> None:
-    """Add the context NAME, with the --bootstrap, --tls-* and --timeout given.
+    """Add the context NAME, with the --bootstrap, --tls-*, --sasl-* and --timeout given.
 
     The first context is also used from now on.
     """
@@ -45,6 +46,9 @@ def add(session: Session, name: str, use: bool, replace: bool) -> None:
         tls_ca=_absolute(session.tls_ca),
         tls_cert=_absolute(session.tls_cert),
         tls_key=_absolute(session.tls_key),
+        sasl_user=session.sasl_user or None,
+        sasl_password_file=_absolute(session.sasl_password_file),
+        sasl_token_file=_absolute(session.sasl_token_file),
         timeout_s=session.timeout_s if "timeout_s" in session.written else None,
     )
     current = name if use or not contexts.by_name else contexts.current
@@ -105,7 +109,13 @@ def _loaded() -> tuple[Path, Contexts]:
 
 
 def _absolute(path: Path | None) -> str | None:
-    """Commands may be given in another folder later."""
+    """Commands may be given in another folder later.
+
+    Raises:
+        CliError: It is standard input, which a later command cannot read.
+    """
+    if path == STANDARD_INPUT:
+        raise CliError("a context needs a file, not standard input", code=Exit.USAGE)
     return str(path.absolute()) if path is not None else None
 
 
@@ -117,5 +127,8 @@ def _fields(name: str, each: Context, current: str) -> dict[str, object]:
         "tls_ca": each.tls_ca,
         "tls_cert": each.tls_cert,
         "tls_key": each.tls_key,
+        "sasl_user": each.sasl_user,
+        "sasl_password_file": each.sasl_password_file,
+        "sasl_token_file": each.sasl_token_file,
         "timeout_s": each.timeout_s,
     }

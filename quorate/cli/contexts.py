@@ -1,7 +1,7 @@
 """Named clusters of one user: how to reach each, in a file that only the user may read.
 
 The file ``contexts.json`` is in the folder ``quorate`` of ``XDG_CONFIG_HOME``. It holds addresses
-and paths, no keys.
+and paths, no keys and no passwords.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ class Context:
     tls_cert: str | None = None
     tls_key: str | None = None
     timeout_s: float | None = None
+    sasl_user: str | None = None
+    sasl_password_file: str | None = None
+    sasl_token_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

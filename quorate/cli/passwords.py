@@ -18,7 +18,7 @@ STANDARD_INPUT = Path("-")
 
 
 def password_from(
-    path: Path | None, prompt: str, *, flag: str = "--password-file", is_new: bool = False
+    path: Path | None, prompt: str, *, flag: str = "--sasl-password-file", is_new: bool = False
 ) -> str:
     """Return a password: of a file (``-``: one line of standard input), else of a prompt.
 

@@ -32,6 +32,11 @@ class Session:
     tls_ca: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    sasl_user: str = ""
+    sasl_password_file: Path | None = None
+    sasl_token_file: Path | None = None
+    sasl_password: str = field(default="", repr=False)
+    """Of ``sasl_user``, once it was read or asked for."""
     context: str = ""
     """The context named; empty for the one in use."""
     writer: str = ""
@@ -85,9 +90,16 @@ class Session:
         values: dict[str, object] = {
             "bootstrap": found.bootstrap,
             "timeout_s": found.timeout_s,
+            "sasl_user": found.sasl_user,
             **{
                 key: Path(path)
-                for key in ("tls_ca", "tls_cert", "tls_key")
+                for key in (
+                    "tls_ca",
+                    "tls_cert",
+                    "tls_key",
+                    "sasl_password_file",
+                    "sasl_token_file",
+                )
                 if (path := getattr(found, key)) is not None
             },
         }

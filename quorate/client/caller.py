@@ -132,8 +132,10 @@ class Caller:
                 # A unary call may have a larger answer, and its error is more specific.
                 is_shared = False
                 continue
+            if self._nodes.forgets_token(address, failure):
+                continue
             if not may_repeat(failure):
-                raise failure
+                raise self._nodes.explained(address, failure)
             self.move_on(failure, address)
             asked += 1
             pause = 0.0

@@ -7,7 +7,9 @@ from typing import Any
 
 import grpc
 
+from quorate.client.authenticator import Authenticator
 from quorate.client.cluster import cluster_named
+from quorate.client.errors import ClientError
 from quorate.client.limits import CLIENT_OPTIONS
 from quorum.v1.admin_pb2_grpc import AdminServiceStub
 from quorum.v1.errors_pb2 import LeaderHint
@@ -41,12 +43,19 @@ class Nodes:
         credentials: grpc.ChannelCredentials | None = None,
         *,
         cluster_id: str = "",
+        authenticator: Authenticator | None = None,
+        prefers_sasl: bool = False,
     ) -> None:
+        """``prefers_sasl``: leaders are followed to their listener for clients without a
+        certificate, where they have one.
+        """
         if not addresses:
             raise ValueError("a client needs at least one address")
         self.cluster_id = cluster_id
         """The id of the client's cluster; taken from the first answer if it is not given."""
         self._credentials = credentials
+        self._authenticator = authenticator
+        self._prefers_sasl = prefers_sasl
         self._nodes: dict[str, Node | None] = dict.fromkeys(addresses)
         self.leader: str | None = None
         """Last known address of the leader."""
@@ -90,14 +99,25 @@ class Nodes:
         if hint is None or hint.leader_epoch < self.leader_epoch:
             return None
         self.leader_epoch = hint.leader_epoch
-        if not hint.address:
+        address = (hint.sasl_address if self._prefers_sasl else "") or hint.address
+        if not address:
             return None
-        if hint.address not in self._nodes and len(self._nodes) < ADDRESSES_MAX:
-            self._nodes[hint.address] = None
-        if hint.address not in self._nodes:
+        if address not in self._nodes and len(self._nodes) < ADDRESSES_MAX:
+            self._nodes[address] = None
+        if address not in self._nodes:
             return None
-        self.leader = hint.address
-        return hint.address
+        self.leader = address
+        return address
+
+    def explained(self, address: str, error: ClientError) -> ClientError:
+        """Return the error of a call, or why the node refused the client's password before it."""
+        if self._authenticator is None:
+            return error
+        return self._authenticator.explained(address, error)
+
+    def forgets_token(self, address: str, error: ClientError) -> bool:
+        """Whether a call was refused for a token that the node knows no more: repeat the call."""
+        return self._authenticator is not None and self._authenticator.forget(address, error)
 
     def accepted_by(self, address: str, epoch: int) -> None:
         """Record that a node accepted our write stream, so it leads."""
@@ -106,6 +126,8 @@ class Nodes:
 
     async def close(self) -> None:
         """Close every connection."""
+        if self._authenticator is not None:
+            await self._authenticator.close()
         for node in self._nodes.values():
             if node is not None:
                 await node.channel.close()

@@ -11,19 +11,20 @@ threads: make one client per event loop.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from types import TracebackType
 
 import grpc
 
 from quorate.client.caller import Caller
-from quorate.client.channels import Nodes
+from quorate.client.credentials import DEFAULT_MECHANISM
 from quorate.client.errors import ProtocolError
 from quorate.client.limits import TEXT_BYTES_MAX, WRITER_NAME_MAX
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.client.operations import Operations
 from quorate.client.pending import Pending
 from quorate.client.producer_sessions import PRODUCER_SESSIONS_MAX, ProducerSessions
+from quorate.client.proof import Proof, nodes_for
 from quorate.client.search import FoundStream, LeaderSearch
 from quorate.client.single_producer import SingleProducer
 from quorate.client.tracing import Tracer
@@ -47,6 +48,10 @@ class Client(Writes, Operations):
         client_id: Goes into the audit trail with every write.
         reason: Why this program writes; the origin of a command may add to it.
         credentials: TLS; None connects in clear text.
+        user: Proves ``password`` to each node (SCRAM); it is never sent. Both need ``credentials``.
+        mechanism: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``, as the user's credential is.
+        token: A JSON Web Token, or what returns the current one for each call, in place of a
+            password.
         writer: Name of this writer, kept over restarts of the process. The newest process with
             the name writes; each earlier one gets ``ProducerFencedError``. See ADR 68.
         ordered: Apply writes in the order of their submission, up to the first one that fails:
@@ -67,6 +72,10 @@ class Client(Writes, Operations):
         credentials: grpc.ChannelCredentials | None = None,
         writer: str = "",
         ordered: bool = False,
+        user: str = "",
+        password: str = "",
+        mechanism: str = DEFAULT_MECHANISM,
+        token: str | Callable[[], str] = "",
         timeout_seconds: float = TIMEOUT_SECONDS,
         stall_seconds: float = STALL_SECONDS,
         producer_sessions_max: int = PRODUCER_SESSIONS_MAX,
@@ -86,7 +95,8 @@ class Client(Writes, Operations):
         self._client_id = client_id
         self._state_seconds_max = timeout_seconds
         self._identity = WriterIdentity(client_id=client_id, reason=reason)
-        self._nodes = Nodes(addresses, credentials, cluster_id=cluster_id)
+        proof = Proof(user, password, mechanism, token)
+        self._nodes = nodes_for(addresses, credentials, proof, cluster_id=cluster_id)
         caller = self._caller = Caller(self._nodes, rng=rng)
         write_side = Writer(
             self._nodes, self._identity, stall_seconds=stall_seconds, rng=rng, producers=producers

@@ -20,7 +20,10 @@ from quorate.client.call_tasks import opened_with_tasks
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, ProtocolError, RefusedError, from_rpc
 from quorum.supervisor import Supervisor
-from quorum.v1.common_pb2 import ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED
+from quorum.v1.common_pb2 import (
+    ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED,
+    ERROR_CODE_SASL_AUTHENTICATION_FAILED,
+)
 from quorum.v1.metadata_pb2 import StreamAccepted, WriterIdentity, WriteStreamRequest
 
 StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[Any, Any]"
@@ -36,6 +39,9 @@ PATIENT_BACKOFF_SECONDS_MAX = 0.25
 AVOIDED_SECONDS = 0.1
 """Delay, in seconds, before a node is asked whose stream has just broken."""
 
+_DENIALS = frozenset(
+    {ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED, ERROR_CODE_SASL_AUTHENTICATION_FAILED}
+)
 CALL_ERRORS = (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
 """Exceptions that a broken call may raise."""
 
@@ -67,7 +73,7 @@ class LeaderSearch:
         self._rng = rng
         self._avoid = avoid
         self._asked: dict[str, asyncio.Task[None]] = {}
-        self._denials: dict[str, RefusedError] = {}
+        self._denials: dict[str, ClientError] = {}
         """By address: nodes whose last answer was that this client may not write."""
         self._supervisor = Supervisor()
         self._loop = asyncio.get_running_loop()
@@ -147,8 +153,10 @@ class LeaderSearch:
     def _follow(self, address: str, error: ClientError) -> None:
         if not isinstance(error, RefusedError):
             return
-        if error.code == ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED:
-            self._denials[address] = error
+        if self._nodes.forgets_token(address, error):
+            return
+        if error.code in _DENIALS:
+            self._denials[address] = self._nodes.explained(address, error)
         leader = self._nodes.learn(error.leader)
         if leader is not None:
             self._ask(leader)

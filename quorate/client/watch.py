@@ -251,7 +251,8 @@ class Watch:
             self._least = max(self._least, self.offset)
             self.offset = self.epoch = -1
         elif isinstance(failure, ClientError) and not may_ask_again(failure):
-            raise failure
+            if not self._nodes.forgets_token(address, failure):
+                raise self._nodes.explained(address, failure)
         elif not isinstance(failure, WatchLaggedError):
             self._caller.move_on(
                 failure if isinstance(failure, ClientError) else UnavailableError("no message"),

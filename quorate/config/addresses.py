@@ -58,3 +58,12 @@ def parse_voter(text: str) -> Voter:
         key=ReplicaKey(int(id_text), directory_id),
         endpoints=(Endpoint(CONTROLLER_LISTENER, host, port),),
     )
+
+
+def address_problems(key: str, text: str) -> list[str]:
+    """Return why the value of a setting is no ``host:port``; empty if it is one."""
+    try:
+        parse_address(text)
+    except ValueError as error:
+        return [f"{key}: {error}"]
+    return []

@@ -13,7 +13,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from quorate.client.limits import IMPORT_BYTES_MAX, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX
-from quorate.config.addresses import PORT_MAX, WILDCARD_HOSTS, parse_address, parse_voter
+from quorate.config.addresses import address_problems, parse_voter
+from quorate.config.listener_config import ListenerConfig as ListenerConfig
 from quorum.errors import ConfigError
 from quorum.setting import (
     BYTES_MAX,
@@ -101,78 +102,6 @@ class NodeConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ListenerConfig:
-    """Addresses to listen on, and addresses to advertise. All ``host:port``; port 0 picks one."""
-
-    client: str = setting("127.0.0.1:9190", "host:port for clients.", kafka="listeners")
-    peer: str = setting(
-        "", "host:port for replicas; empty: the client port serves both.",
-        kafka="controller.listener.names",
-    )  # fmt: skip
-    advertised_client: str = setting(
-        "", "host:port advertised to clients.", kafka="advertised.listeners"
-    )
-    advertised_peer: str = setting(
-        "", "host:port advertised to replicas.", kafka="advertised.listeners"
-    )
-    peer_tcp: str = setting(
-        "",
-        "host:port for peer streams over TCP, which two nodes use if both have one; empty: over "
-        "gRPC.",
-        kafka="controller.listener.names",
-    )
-    advertised_peer_tcp_port: int = setting(
-        0,
-        "Port of peer_tcp as replicas reach it, on their peer address's host; 0: its own port.",
-        Range(0, PORT_MAX),
-        kafka="advertised.listeners",
-    )
-
-    @property
-    def peer_address(self) -> str:
-        """Where peers are listened for."""
-        return self.peer or self.client
-
-    @property
-    def reached_by_clients_at(self) -> str:
-        """The address advertised to clients."""
-        return self.advertised_client or self.client
-
-    @property
-    def reached_by_peers_at(self) -> str:
-        """The address advertised to peers."""
-        if self.advertised_peer:
-            return self.advertised_peer
-        return self.peer or self.reached_by_clients_at
-
-    @property
-    def tcp_port(self) -> int:
-        """The port for TCP streams that is advertised to peers; 0 without one."""
-        if not self.peer_tcp:
-            return 0
-        return self.advertised_peer_tcp_port or parse_address(self.peer_tcp)[1]
-
-    def problems(self) -> list[str]:
-        """Every impossible setting, one sentence each."""
-        found = out_of_range(self, "listeners.")
-        if self.peer_tcp and not _address("", self.peer_tcp) and not self.tcp_port:
-            found.append("listeners.peer_tcp must name a port, because replicas are told it")
-        for key in ("client", "peer", "advertised_client", "advertised_peer", "peer_tcp"):
-            text = getattr(self, key)
-            if text or key == "client":
-                found += _address(f"listeners.{key}", text)
-        for audience, text in (
-            ("client", self.reached_by_clients_at),
-            ("peer", self.reached_by_peers_at),
-        ):
-            if not _address("", text) and parse_address(text)[0] in WILDCARD_HOSTS:
-                found.append(
-                    f"listeners.advertised_{audience} must be set, because nobody can reach {text}"
-                )
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class BootstrapConfig:
     """How to find the quorum before its voters are known from the log."""
 
@@ -202,7 +131,7 @@ class BootstrapConfig:
             if not text.isdecimal()
         ]
         for text in self.servers:
-            found += _address("bootstrap.servers", text)
+            found += address_problems("bootstrap.servers", text)
         ids = []
         for text in self.voters:
             try:
@@ -227,7 +156,7 @@ class RelayConfig:
         """Every impossible setting, one sentence each."""
         found = []
         for text in self.fetch_from:
-            found += _address("relay.fetch_from", text)
+            found += address_problems("relay.fetch_from", text)
         if len(set(self.fetch_from)) != len(self.fetch_from):
             found.append("relay.fetch_from names an address twice")
         if len(self.fetch_from) > RELAYS_MAX:
@@ -265,7 +194,7 @@ class MetricsConfig:
 
     def problems(self) -> list[str]:
         """Every impossible setting, one sentence each."""
-        return _address("metrics.listen", self.listen) if self.listen else []
+        return address_problems("metrics.listen", self.listen) if self.listen else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,14 +310,6 @@ class LoggingConfig:
         """Every impossible setting, one sentence each."""
         found = _one_of("logging.level", self.level, LOG_LEVELS)
         return found + _one_of("logging.format", self.format, LOG_FORMATS)
-
-
-def _address(key: str, text: str) -> list[str]:
-    try:
-        parse_address(text)
-    except ValueError as error:
-        return [f"{key}: {error}"]
-    return []
 
 
 def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> list[str]:

@@ -15,7 +15,7 @@ from quorate.config.addresses import parse_address
 from quorate.config.secret_files import read_secret
 from quorate.config.sections import ListenerConfig, MetricsConfig, TlsConfig
 from quorum.errors import ConfigError
-from quorum.setting import setting
+from quorum.setting import HOUR_MS, Range, out_of_range, setting
 
 INSECURE = "insecure"
 TLS = "tls"
@@ -43,15 +43,27 @@ class SecurityConfig:
         False, "In mode bound, whether clients may do what no ACL is about.",
         kafka="allow.everyone.if.no.acl.found",
     )  # fmt: skip
+    token_lifetime_ms: int = setting(
+        HOUR_MS, "How long a client that proved its password may call before it proves it again.",
+        Range(60_000, 24 * HOUR_MS), kafka="connections.max.reauth.ms",
+    )  # fmt: skip
+    failed_authentication_delay_ms: int = setting(
+        500, "How long after its last message a refused authentication is answered.",
+        Range(0, 10_000),
+        kafka="connection.failed.authentication.delay.ms",
+    )  # fmt: skip
     reflection: bool = setting(True, "Serve gRPC reflection, which describes the services.")
 
     def problems(self, listeners: ListenerConfig, tls: TlsConfig) -> list[str]:
         """Every impossible setting, and what the other sections lack for this mode."""
         if self.mode not in MODES:
             return [f"security.mode must be one of {', '.join(MODES)}, not {self.mode!r}"]
+        found = out_of_range(self, "security.")
         if self.mode == INSECURE:
-            return self._of_insecure(listeners, tls)
-        found = [
+            return found + self._of_insecure(listeners, tls)
+        if listeners.sasl and self.mode != BOUND:
+            found.append("listeners.sasl needs security.mode bound: only it knows users")
+        found += [
             f"security.operators: {text!r} is not of the form User:name"
             for text in self.operators
             if not all(text.partition(":"))
@@ -68,6 +80,8 @@ class SecurityConfig:
         return found
 
     def _of_insecure(self, listeners: ListenerConfig, tls: TlsConfig) -> list[str]:
+        if listeners.sasl:
+            return ["listeners.sasl needs security.mode bound: only it knows users"]
         if tls.is_enabled:
             return ["tls.cert_file has no effect in security.mode insecure; set tls or bound"]
         if self.unsafe_insecure_listeners:

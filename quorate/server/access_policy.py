@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from quorate.config.security import BOUND, SecurityConfig
 from quorate.services.access import AccessPolicy
+from quorate.services.tokens import Tokens
 from quorum.transport.node_names import NodeNames
 
 
@@ -19,5 +21,10 @@ def access_policy(
     if config.mode != BOUND or names is None:
         return None
     return AccessPolicy(
-        names, frozenset(config.operators), config.allow_everyone_if_no_acl_found, on_denied
+        names,
+        frozenset(config.operators),
+        config.allow_everyone_if_no_acl_found,
+        on_denied,
+        Tokens(config.token_lifetime_ms / 1000, time.monotonic),
+        config.failed_authentication_delay_ms / 1000,
     )

@@ -10,6 +10,7 @@ from quorate.config.server_config import ServerConfig
 from quorum.types import Endpoint, NodeId
 
 CLIENT_LISTENER: Final = "CLIENT"
+SASL_LISTENER: Final = "SASL"
 _FIRST_BOOTSTRAP_ID: Final = -2
 _FIRST_RELAY_ID: Final = -500
 """Between the ids of bootstrap servers and the ids that the transport gives anonymous senders
@@ -17,10 +18,16 @@ _FIRST_RELAY_ID: Final = -500
 
 
 def own_endpoints(config: ServerConfig) -> tuple[Endpoint, ...]:
-    """Where this node is reached: by peers, and by clients if that is elsewhere."""
+    """Where this node is reached: by peers, by clients if that is elsewhere, and between them by
+    clients without a certificate.
+
+    The first address is the peers' and the last one the clients', for nodes of every release.
+    """
     listeners = config.listeners
     peer = Endpoint(CONTROLLER_LISTENER, *parse_address(listeners.reached_by_peers_at))
     client = Endpoint(CLIENT_LISTENER, *parse_address(listeners.reached_by_clients_at))
+    if sasl := listeners.reached_by_sasl_clients_at:
+        return peer, Endpoint(SASL_LISTENER, *parse_address(sasl)), client
     return (peer,) if peer.address == client.address else (peer, client)
 
 

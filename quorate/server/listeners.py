@@ -51,6 +51,8 @@ class Listeners:
         self._services = services
         self._raft = raft
         self._wrappers = wrappers
+        self._with_reflection = with_reflection
+        self._client_message_bytes_max = client_message_bytes_max
         self._tcp: TcpServer | None = None
         is_shared = peer_address == client_address
         options = dict((*CLIENT_SERVER_OPTIONS, *BOUNDED_SERVER_OPTIONS))
@@ -68,6 +70,19 @@ class Listeners:
             _bind(self._servers[1][0], peer_address, credentials)
         methods.add_generic_rpc_handlers((raft.handlers(),))
         _bind(self._servers[0][0], client_address, credentials)
+
+    def add_sasl(self, address: str, credentials: grpc.ServerCredentials) -> None:
+        """Bind a port for clients only; call it before ``start``.
+
+        Raises:
+            ListenError: The address cannot be listened on.
+        """
+        methods = ServedMethods(*self._wrappers)
+        self._services.register(methods, with_reflection=self._with_reflection)
+        options = dict((*CLIENT_SERVER_OPTIONS, *BOUNDED_SERVER_OPTIONS))
+        options["grpc.max_receive_message_length"] = self._client_message_bytes_max
+        self._servers.append((_server(methods, tuple(options.items())), methods))
+        _bind(self._servers[-1][0], address, credentials)
 
     def add_tcp(self, address: str, link: Link) -> None:
         """Bind a port for TCP streams as well; call it before ``start``.

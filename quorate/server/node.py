@@ -174,6 +174,7 @@ class ServerNode:
             self.replica,
             clock=self._clock,
             client_address=self.client_address,
+            sasl_address=self._config.listeners.reached_by_sasl_clients_at,
             guard=self.host.guard,
             meter=self._meter,
             check_quorum_ms=self._config.quorum.check_quorum_ms,
@@ -193,6 +194,7 @@ class ServerNode:
             ),
             other_service_names=(SERVICE_NAME,),
             policy=policy,
+            on_authentication=self._observer.authenticated,
         )
         listeners = self._config.listeners
         self._listeners = Listeners(
@@ -209,6 +211,10 @@ class ServerNode:
             with_reflection=self._config.security.reflection,
         )
 
+        if listeners.sasl and self._tls:
+            self._listeners.add_sasl(
+                listeners.sasl, self._tls.server_credentials(asks_for_certificate=False)
+            )
         if listeners.peer_tcp:
             self._listeners.add_tcp(listeners.peer_tcp, self._link)
 

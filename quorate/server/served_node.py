@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.features import SUPPORTED_FEATURES
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 from statemachine.commands import Command, FeatureRange
 
 
+_WITHOUT_SASL: Final = 2
+"""Most addresses of a node that has no listener for clients without a certificate."""
+
+
 class ImageAge:
     """How old the published image is. Owned by the event loop.
 
@@ -65,6 +69,7 @@ class ReplicaNode(LogFacts):
 
     Args:
         client_address: Where clients reach this node.
+        sasl_address: Where clients without a certificate reach it; empty if nowhere.
         guard: Runs a call so that what escapes ends the process.
         check_quorum_ms: Time without Fetches of a majority after which this node, as leader,
         resigns.
@@ -77,6 +82,7 @@ class ReplicaNode(LogFacts):
         *,
         clock: Clock,
         client_address: str,
+        sasl_address: str = "",
         guard: Callable[[Callable[[], None]], None],
         meter: CommandMeter,
         check_quorum_ms: int,
@@ -86,6 +92,7 @@ class ReplicaNode(LogFacts):
         self._controller = replica.controller
         self._clock = clock
         self._client_address = client_address
+        self._sasl_address = sasl_address
         self._guard = guard
         self._meter = meter
         self._tracing = tracing
@@ -117,7 +124,9 @@ class ReplicaNode(LogFacts):
     def leadership(self) -> Leadership:
         """The leader of the current epoch, and where clients reach it as far as known."""
         leader_id = self._node.leader_id
-        return Leadership(leader_id, self._node.epoch, self._address_of(leader_id))
+        return Leadership(
+            leader_id, self._node.epoch, self._address_of(leader_id), self._sasl_of(leader_id)
+        )
 
     @property
     def can_write(self) -> bool:
@@ -240,6 +249,13 @@ class ReplicaNode(LogFacts):
     def _turn(self) -> None:
         self._due_turn = None
         self._guard(self._replica.turn)
+
+    def _sasl_of(self, node_id: NodeId) -> str:
+        if node_id == self.node_id:
+            return self._sasl_address
+        leader, endpoints = self._replica.driver.addresses.leader
+        # Between the peers' and the clients'; see ``known_addresses.own_endpoints``.
+        return endpoints[1] if leader == node_id and len(endpoints) > _WITHOUT_SASL else ""
 
     def _address_of(self, node_id: NodeId) -> str:
         if node_id == self.node_id:

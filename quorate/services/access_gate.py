@@ -6,19 +6,22 @@ that the table does not know is refused, so a new one cannot be open by mistake.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 
-from quorate.services.access import AccessPolicy
+from quorate.services.access import Access, AccessPolicy
 from quorate.services.answers import ANSWERS, HEALTH_AND_REFLECTION
 from quorate.services.calls import Context, fail
+from quorate.services.errors import RequestRefusedError
 from quorate.services.ports import ServedNode
 from quorum.errors import QuorateError
 from quorum.transport.answers import STATUSES, end
 from quorum.transport.served_methods import Behaviour
+from statemachine.image import MetadataImage
 
 _PEERS = "quorum.v1.RaftService"
 
@@ -47,10 +50,24 @@ class AccessGate:
 
         return call
 
+    async def _access(self, context: Context, image: MetadataImage) -> Access:
+        """Return what a caller may do; a wrong token is refused slowly, since it may be a guess.
+
+        Raises:
+            RequestRefusedError: SASL_AUTHENTICATION_FAILED.
+        """
+        try:
+            return self._policy.access_of(context, image)
+        except RequestRefusedError:
+            await asyncio.sleep(self._policy.refusal_delay_s)
+            raise
+
     async def _check(self, method: str, context: Context) -> None:
         """End the call unless its caller may make it."""
         try:
-            self._policy.access_of(context).check_method(method, self._node.image)
+            image = self._node.image
+            access = await self._access(context, image)
+            access.check_method(method, image)
         except QuorateError as error:
             service, _, name = method.lstrip("/").rpartition("/")
             if service == _PEERS and name in STATUSES:

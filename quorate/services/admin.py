@@ -65,7 +65,7 @@ class AdminService:
             "DescribeImage": (self._describe_image, wire.DescribeImageRequest),
             "DeleteRecords": (self._delete_records, wire.DeleteRecordsRequest),
         }
-        changes = QuorumOperations(self._node).methods()
+        changes = QuorumOperations(self._node, self._policy).methods()
         methods = {
             name: unary(method, request_type, name=name, policy=policy, is_change=name in changes)
             for name, (method, request_type) in {**queries, **changes}.items()
@@ -190,7 +190,7 @@ class AdminService:
     ) -> admin_pb2.DeleteRecordsResponse:
         topic = request.topic or METADATA_TOPIC
         if self._policy is not None:
-            access = self._policy.access_of(context)
+            access = self._policy.access_of(context, self._node.image)
             access.require(self._node.image, on_topic(topic, AclOperation.DELETE))
         if not _exists(self._node.image, topic, request.partition):
             raise RequestRefusedError(

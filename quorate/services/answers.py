@@ -32,8 +32,9 @@ class Refusals:
 
 
 _TOPIC_DENIED: Codes = frozenset({Code.TOPIC_AUTHORIZATION_FAILED})
-_DENIED: Codes = frozenset({Code.CLUSTER_AUTHORIZATION_FAILED})
-"""No role of the caller may call the method, or ACLs do not allow it on the cluster."""
+_DENIED: Codes = frozenset({Code.CLUSTER_AUTHORIZATION_FAILED, Code.SASL_AUTHENTICATION_FAILED})
+"""No role of the caller may call the method, or ACLs do not allow it on the cluster; or the caller
+has not proved who it is."""
 _STREAM: Codes = _DENIED | frozenset(
     {
         Code.INVALID_REQUEST,
@@ -146,9 +147,12 @@ ANSWERS: Mapping[str, Refusals] = {
         _READ,
         parts=frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.GROUP_AUTHORIZATION_FAILED})
         | _TOPIC_DENIED
-        | _DENIED,
+        | {Code.CLUSTER_AUTHORIZATION_FAILED},
     ),
     "FetchPositions": Refusals(_READ, parts=frozenset({Code.GROUP_AUTHORIZATION_FAILED})),
+    "Authenticate": Refusals(
+        (_STREAM - {Code.CLUSTER_AUTHORIZATION_FAILED}) | {Code.UNSUPPORTED_SASL_MECHANISM}
+    ),
     "ReadStream": Refusals(_STREAM, _READ - _DENIED - {Code.BROKER_NOT_AVAILABLE}),
     "DescribeCluster": Refusals(_READ),
     "DescribeQuorum": Refusals(_CALL),
@@ -170,6 +174,7 @@ ANSWERS: Mapping[str, Refusals] = {
         frozenset(
             {
                 Code.CLUSTER_AUTHORIZATION_FAILED,
+                Code.SASL_AUTHENTICATION_FAILED,
                 Code.INVALID_REQUEST,
                 Code.MESSAGE_TOO_LARGE,
                 Code.REQUEST_TIMED_OUT,

@@ -23,6 +23,8 @@ IdentityKey: TypeAlias = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bytes
 _ALTERNATIVE_NAME = "x509_subject_alternative_name"
 _COMMON_NAME = "x509_common_name"
 _TRANSPORT = "transport_security_type"
+_CERTIFICATE = "x509_pem_cert"
+_NO_CERTIFICATE = b"ssl without a certificate"
 
 
 def principal_of(auth: Mapping[str, Iterable[bytes]], declared: str) -> str:
@@ -48,11 +50,18 @@ def principal_name(auth: Mapping[str, Iterable[bytes]]) -> str:
 
 def identity_key(auth: Mapping[str, Iterable[bytes]]) -> IdentityKey:
     """Return everything that names and roles are worked out from, as a key."""
+    if is_without_certificate(auth):
+        return (_NO_CERTIFICATE,), (), ()
     return (
         tuple(auth.get(_TRANSPORT, ())),
         tuple(auth.get(_ALTERNATIVE_NAME, ())),
         tuple(auth.get(_COMMON_NAME, ())),
     )
+
+
+def is_without_certificate(auth: Mapping[str, Iterable[bytes]]) -> bool:
+    """Whether a TLS caller has shown no certificate, as the listener for tokens permits."""
+    return b"ssl" in tuple(auth.get(_TRANSPORT, ())) and not tuple(auth.get(_CERTIFICATE, ()))
 
 
 def _certificate_name(auth: Mapping[str, Iterable[bytes]]) -> str | None:
@@ -64,13 +73,14 @@ def _certificate_name(auth: Mapping[str, Iterable[bytes]]) -> str | None:
     return None
 
 
-def caller(context: Context, declared: str) -> str:
-    """Return the principal of a call.
+def caller(context: Context, declared: str, proved: str | None = None) -> str:
+    """Return the principal of a call; ``proved`` is the one of its token, if it has one.
 
     Raises:
         CommandError: INVALID_REQUEST if the declared name is too long.
     """
-    return principal_of(context.auth_context(), bounded_text(declared, "client id"))
+    known = bounded_text(declared, "client id")
+    return principal_of(context.auth_context(), known) if proved is None else proved
 
 
 def bounded_text(text: str, what: str) -> str:

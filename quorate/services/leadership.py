@@ -12,7 +12,12 @@ from quorum.v1.errors_pb2 import LeaderHint
 def leader_hint(node: KnowsLeader) -> LeaderHint:
     """Return the leader known to ``node``."""
     known = node.leadership
-    return LeaderHint(leader_id=known.leader_id, leader_epoch=known.epoch, address=known.address)
+    return LeaderHint(
+        leader_id=known.leader_id,
+        leader_epoch=known.epoch,
+        address=known.address,
+        sasl_address=known.sasl_address,
+    )
 
 
 def not_leader(node: ServedNode, code: ErrorCode) -> RequestRefusedError:

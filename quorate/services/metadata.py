@@ -121,7 +121,9 @@ class MetadataService:
         return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
     def _access_of(self, context: Context) -> Access | None:
-        return None if self._policy is None else self._policy.access_of(context)
+        if self._policy is None:
+            return None
+        return self._policy.access_of(context, self._node.image)
 
     async def _write(
         self, request: metadata_pb2.WriteRequest, context: Context

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from quorate.services.access import AccessPolicy
 from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import bounded_text, principal_of
@@ -29,8 +30,10 @@ class QuorumOperations:
     Used on the event loop only.
     """
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: ServedNode, policy: AccessPolicy | None = None) -> None:
+        """``policy`` knows who callers with tokens are."""
         self._node = node
+        self._policy = policy
 
     def methods(self) -> Methods:
         """Return the methods by name, each with the type of its request."""
@@ -47,13 +50,20 @@ class QuorumOperations:
             for name, (method, request_type) in methods.items()
         }
 
+    def _principal(self, context: Context) -> str:
+        if self._policy is not None:
+            proved = self._policy.access_of(context, self._node.image).audit_name
+            if proved is not None:
+                return proved
+        return principal_of(context.auth_context(), "")
+
     def _audited(
         self, name: str, method: Callable[[Any, Context], Awaitable[Any]]
     ) -> Callable[[Any, Context], Awaitable[Any]]:
         """Write one line to the audit log for each request, whatever becomes of it."""
 
         async def call(request: Any, context: Context) -> Any:
-            principal = principal_of(context.auth_context(), "")
+            principal = self._principal(context)
             reason = bounded_text(request.reason, "reason")
             outcome = "interrupted"
             try:

@@ -43,6 +43,8 @@ class Leadership:
     leader_id: NodeId
     epoch: Epoch
     address: str = ""
+    sasl_address: str = ""
+    """Where it is reached without a certificate; empty if nowhere, or not known."""
 
 
 @dataclass(frozen=True, slots=True)

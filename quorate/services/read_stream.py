@@ -131,6 +131,17 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         await self._outgoing.wait_until(lambda: not self._is_congested())
 
     def _take(self, message: metadata_pb2.ReadStreamRequest) -> None:
+        """Take the queries of one message.
+
+        Raises:
+            CommandError: As ``_group``; SASL_AUTHENTICATION_FAILED, the caller's token is not valid
+                any more.
+        """
+        if self._access is not None:
+            self._access.check_session(self._node.image)
+        self._group(message)
+
+    def _group(self, message: metadata_pb2.ReadStreamRequest) -> None:
         """Group the queries of one message by what they wait for; answer those that need not wait.
 
         Raises:

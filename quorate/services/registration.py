@@ -9,10 +9,11 @@ from grpc_reflection.v1alpha import reflection
 from grpc_reflection.v1alpha.reflection_pb2_grpc import add_ServerReflectionServicer_to_server
 
 from quorate.client.limits import SERVER_OPTIONS
-from quorate.services import admin, metadata
+from quorate.services import admin, authentication, metadata
 from quorate.services.access import AccessPolicy
 from quorate.services.admin import AdminService
 from quorate.services.admission import Gate, ServiceLimits
+from quorate.services.authentication import AuthenticationService, OnOutcome
 from quorate.services.calls import CallPolicy, OnFailure
 from quorate.services.closing import Closing
 from quorate.services.foreign import ForeignServices
@@ -38,6 +39,10 @@ def _ignore_failure(_method: str, _code: ErrorCode) -> None:
     """Ignore a failure; the default of ``on_failure``."""
 
 
+def _ignore_outcome(_mechanism: str, _outcome: str) -> None:
+    """Ignore the end of an exchange; the default of ``on_authentication``."""
+
+
 class ClientServices:
     """All services that clients can call on one node.
 
@@ -53,22 +58,34 @@ class ClientServices:
         on_failure: OnFailure = _ignore_failure,
         other_service_names: Sequence[str] = (),
         policy: AccessPolicy | None = None,
+        on_authentication: OnOutcome = _ignore_outcome,
     ) -> None:
         """``policy``: what callers may do; None: everything. An ``AccessGate`` with the same policy
-        must stand around the server's methods.
+        must stand around the server's methods. Passwords are accepted if the policy has tokens.
         """
         self.closing = Closing(node.node_id)
         self.held = Gate("held reads", max(1, limits.unary_calls_max // HELD_SHARE))
         reads = Reads(node, self.held)
         self.metadata = MetadataService(node, limits, self.closing, reads, policy)
         self.admin = AdminService(node, reads, policy)
+        self.authentication: AuthenticationService | None = None
+        if policy is not None and policy.tokens is not None:
+            self.authentication = AuthenticationService(
+                node,
+                policy.tokens,
+                refusal_delay_s=policy.refusal_delay_s,
+                on_outcome=on_authentication,
+            )
         self.calls = Gate("unary calls", limits.unary_calls_max)
         self._health_watches = Gate("health watches", HEALTH_WATCHES_MAX)
         self._reads = MessageReads("client_messages", limits.message_seconds_max)
         self._policy = CallPolicy(
             node.cluster_id, self.calls, self._reads, self.closing, on_failure
         )
-        self._service_names = (metadata.SERVICE_NAME, admin.SERVICE_NAME, *other_service_names)
+        own = [metadata.SERVICE_NAME, admin.SERVICE_NAME]
+        if self.authentication is not None:
+            own.append(authentication.SERVICE_NAME)
+        self._service_names = (*own, *other_service_names)
         self.health = HealthBoard(self._service_names)
 
     def register(self, methods: ServedMethods, *, with_reflection: bool = True) -> None:
@@ -76,6 +93,8 @@ class ClientServices:
         methods.add_generic_rpc_handlers(
             (self.metadata.handlers(self._policy), self.admin.handlers(self._policy))
         )
+        if self.authentication is not None:
+            methods.add_generic_rpc_handlers((self.authentication.handlers(self._policy),))
         foreign = ForeignServices(
             methods, self._policy.cluster_id, self._reads, self._health_watches
         )
@@ -96,6 +115,7 @@ class ClientServices:
             self.metadata.watches.open.places,
             self.held.places,
             self._health_watches.places,
+            *([] if self.authentication is None else [self.authentication.exchanges.places]),
         )
 
     async def start(self) -> None:

@@ -1,7 +1,8 @@
 """Which roles may call which method in ``security.mode = bound``; the one table of all methods.
 
-A certificate has every role that its names prove. What a client may do beyond calling a method
-is decided by ACLs (``quorate.services.access``); a method that is not listed is refused.
+A certificate has every role that its names prove; a token makes a client or an operator. What a
+client may do beyond calling a method is decided by ACLs (``quorate.services.access``); a method
+that is not listed is refused.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Role(Enum):
     """A node that only fetches (``tls.observer_name``)."""
     CLIENT = "client"
     """Any other certificate of our authorities."""
+    UNKNOWN = "unknown"
+    """Nobody yet: neither a certificate nor a token."""
     OPERATOR = "operator"
     """A principal of ``security.operators``: allowed everything, as Kafka's super users."""
 
@@ -39,7 +42,9 @@ class Rule:
 
 _NODES: Final = frozenset({Role.VOTER, Role.OBSERVER})
 _USERS: Final = frozenset({Role.CLIENT, Role.OPERATOR})
-_ALL: Final = frozenset(Role)
+_EVERYBODY: Final = Rule(frozenset(Role))
+_REPLICATES: Final = Rule(_NODES | {Role.OPERATOR})
+"""What is replicated has every credential in it."""
 _VOTERS: Final = Rule(frozenset({Role.VOTER}))
 _OPERATORS: Final = Rule(frozenset({Role.OPERATOR}))
 _REQUEST: Final = Rule(_USERS)
@@ -51,9 +56,9 @@ _RAFT: Final[Mapping[str, Rule]] = {
     "Vote": _VOTERS,
     "BeginQuorumEpoch": _VOTERS,
     "EndQuorumEpoch": _VOTERS,
-    "Fetch": Rule(_ALL, READ_LOG),
-    "FetchSnapshot": Rule(_ALL, READ_LOG),
-    "ChainDigest": Rule(_NODES | {Role.OPERATOR}),
+    "Fetch": _REPLICATES,
+    "FetchSnapshot": _REPLICATES,
+    "ChainDigest": _REPLICATES,
 }
 _METADATA: Final[Mapping[str, Rule]] = {
     "Write": _REQUEST,
@@ -83,7 +88,8 @@ _ADMIN: Final[Mapping[str, Rule]] = {
     "RemoveVoter": _OPERATORS,
     "UpdateVoter": _OPERATORS,
 }
-_HEALTH: Final[Mapping[str, Rule]] = dict.fromkeys(("Check", "Watch", "List"), Rule(_ALL))
+_HEALTH: Final[Mapping[str, Rule]] = dict.fromkeys(("Check", "Watch", "List"), _EVERYBODY)
+_AUTHENTICATION: Final[Mapping[str, Rule]] = {"Authenticate": _EVERYBODY}
 _REFLECTION: Final[Mapping[str, Rule]] = {"ServerReflectionInfo": _REQUEST}
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -92,6 +98,7 @@ RULES: Final[Mapping[str, Rule]] = {
         ("quorum.v1.RaftService", _RAFT),
         ("quorum.v1.MetadataService", _METADATA),
         ("quorum.v1.AdminService", _ADMIN),
+        ("quorum.v1.AuthenticationService", _AUTHENTICATION),
         ("grpc.health.v1.Health", _HEALTH),
         ("grpc.reflection.v1alpha.ServerReflection", _REFLECTION),
     )

@@ -65,7 +65,9 @@ async def write_once(
     _check_size(request.command)
     command = to_command(request.command)
     request_context = RequestContext(
-        principal=caller(context, request.writer.client_id),
+        principal=caller(
+            context, request.writer.client_id, None if access is None else access.audit_name
+        ),
         client_id=request.writer.client_id,
         reason=bounded_text(request.writer.reason, "reason"),
         access=access,
@@ -182,7 +184,9 @@ class WriteSession(
         if not first.HasField("hello"):
             raise CommandError(ErrorCode.INVALID_REQUEST, "the first message must be a hello")
         hello = first.hello
-        self._principal = caller(self._context, hello.client_id)
+        access = self._access
+        proved = None if access is None else access.audit_name
+        self._principal = caller(self._context, hello.client_id, proved)
         self._client_id = hello.client_id
         self._reason = bounded_text(hello.reason, "reason")
         if not self._node.can_write:
@@ -195,6 +199,8 @@ class WriteSession(
         self._outgoing.greet()
 
     def _submit(self, message: metadata_pb2.WriteStreamRequest) -> None:
+        if self._access is not None:
+            self._access.check_session(self._node.image)
         count = sum([len(group.commands) for group in message.groups])
         if count > COMMANDS_PER_MESSAGE_MAX:
             raise CommandError(

@@ -143,11 +143,11 @@ class TlsIdentity:
                 _LOGGER.error("event=renewed_certificate_unusable error=%s", error)
         return self._material
 
-    def server_credentials(self) -> grpc.ServerCredentials:
+    def server_credentials(self, *, asks_for_certificate: bool = True) -> grpc.ServerCredentials:
         """Return credentials for ``add_secure_port``; every handshake uses the newest files.
 
         With ``require_client_certificate``, the handshake refuses a client without a certificate
-        of one of our authorities.
+        of one of our authorities; not so for a port that does not ask for one.
         """
         in_use = self.current()
 
@@ -162,7 +162,9 @@ class TlsIdentity:
             return _configuration(material)
 
         return grpc.dynamic_ssl_server_credentials(
-            _configuration(in_use), renewed, self._require_client_certificate
+            _configuration(in_use),
+            renewed,
+            self._require_client_certificate and asks_for_certificate,
         )
 
     def server_context(self) -> ssl.SSLContext:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16quorum/v1/errors.proto\x12\tquorum.v1\"F\n\nLeaderHint\x12\x11\n\tleader_id\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\"\xa1\x01\n\x0cOffsetBounds\x12\x17\n\x0f\x65\x61rliest_offset\x18\x01 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x02 \x01(\x03\x12\x1b\n\x13snapshot_end_offset\x18\x03 \x01(\x03\x12\x16\n\x0esnapshot_epoch\x18\x04 \x01(\x05\x12\x15\n\rresume_offset\x18\x05 \x01(\x03\x12\x14\n\x0cresume_epoch\x18\x06 \x01(\x05\"\xd5\x01\n\rKnownProducer\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x05\x12\x14\n\x0cwas_assigned\x18\x03 \x01(\x08\x12\x15\n\rlast_sequence\x18\x04 \x01(\x05\x12\x13\n\x0boldest_open\x18\x05 \x01(\x05\x12\x18\n\x10transactional_id\x18\x06 \x01(\t\x12\x1b\n\x13\x63urrent_producer_id\x18\x07 \x01(\x03\x12\x1e\n\x16\x63urrent_producer_epoch\x18\x08 \x01(\x05\"/\n\x0e\x44ivergenceHint\x12\r\n\x05\x65poch\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16quorum/v1/errors.proto\x12\tquorum.v1\"\\\n\nLeaderHint\x12\x11\n\tleader_id\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x14\n\x0csasl_address\x18\x04 \x01(\t\"\xa1\x01\n\x0cOffsetBounds\x12\x17\n\x0f\x65\x61rliest_offset\x18\x01 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x02 \x01(\x03\x12\x1b\n\x13snapshot_end_offset\x18\x03 \x01(\x03\x12\x16\n\x0esnapshot_epoch\x18\x04 \x01(\x05\x12\x15\n\rresume_offset\x18\x05 \x01(\x03\x12\x14\n\x0cresume_epoch\x18\x06 \x01(\x05\"\xd5\x01\n\rKnownProducer\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x05\x12\x14\n\x0cwas_assigned\x18\x03 \x01(\x08\x12\x15\n\rlast_sequence\x18\x04 \x01(\x05\x12\x13\n\x0boldest_open\x18\x05 \x01(\x05\x12\x18\n\x10transactional_id\x18\x06 \x01(\t\x12\x1b\n\x13\x63urrent_producer_id\x18\x07 \x01(\x03\x12\x1e\n\x16\x63urrent_producer_epoch\x18\x08 \x01(\x05\"/\n\x0e\x44ivergenceHint\x12\r\n\x05\x65poch\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,11 +32,11 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quorum.v1.errors_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_LEADERHINT']._serialized_start=37
-  _globals['_LEADERHINT']._serialized_end=107
-  _globals['_OFFSETBOUNDS']._serialized_start=110
-  _globals['_OFFSETBOUNDS']._serialized_end=271
-  _globals['_KNOWNPRODUCER']._serialized_start=274
-  _globals['_KNOWNPRODUCER']._serialized_end=487
-  _globals['_DIVERGENCEHINT']._serialized_start=489
-  _globals['_DIVERGENCEHINT']._serialized_end=536
+  _globals['_LEADERHINT']._serialized_end=129
+  _globals['_OFFSETBOUNDS']._serialized_start=132
+  _globals['_OFFSETBOUNDS']._serialized_end=293
+  _globals['_KNOWNPRODUCER']._serialized_start=296
+  _globals['_KNOWNPRODUCER']._serialized_end=509
+  _globals['_DIVERGENCEHINT']._serialized_start=511
+  _globals['_DIVERGENCEHINT']._serialized_end=558
 # @@protoc_insertion_point(module_scope)

@@ -5,14 +5,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class LeaderHint(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "address")
+    __slots__ = ("leader_id", "leader_epoch", "address", "sasl_address")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    SASL_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
     address: str
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., address: _Optional[str] = ...) -> None: ...
+    sasl_address: str
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., address: _Optional[str] = ..., sasl_address: _Optional[str] = ...) -> None: ...
 
 class OffsetBounds(_message.Message):
     __slots__ = ("earliest_offset", "high_watermark", "snapshot_end_offset", "snapshot_epoch", "resume_offset", "resume_epoch")

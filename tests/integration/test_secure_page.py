@@ -1,4 +1,4 @@
-"""The steps of docs/operations/secure.md, as a reader pastes them into a shell."""
+"""The steps of docs/operations/secure-steps.md, as a reader pastes them into a shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from quorate.demo.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/operations/secure.md"
+PAGE = ROOT / "docs/operations/secure-steps.md"
 SECONDS_MAX = 120
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 
@@ -29,10 +29,11 @@ def test_the_steps_do_what_the_page_says(tmp_path: Path) -> None:
     command.chmod(0o755)
     folder = tmp_path / "empty"
     folder.mkdir()
-    (port,) = free_ports(1)
+    port, sasl = free_ports(2)
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     script = "\n".join(blocks).replace("127.0.0.1:9190", f"127.0.0.1:{port}")
+    script = script.replace("127.0.0.1:9195", f"127.0.0.1:{sasl}")
     header = "set -eum\ntrap 'cat ./*.log >&2; kill %1 2>/dev/null || true' ERR\n"
     environment = {
         **os.environ,

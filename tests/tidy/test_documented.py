@@ -35,6 +35,7 @@ def test_every_setting_is_read_somewhere() -> None:
     through_properties = {
         "advertised_client",
         "advertised_peer",
+        "advertised_sasl",
         "advertised_peer_tcp_port",
         "peer",
         "client",

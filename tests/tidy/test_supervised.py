@@ -29,6 +29,7 @@ WATCHED = {
     "quorate/broker_agent/agent.py": "`run` awaits them; the failure of either ends the agent",
     "quorate/cli/broker_session.py": "the command awaits it",
     "quorate/cli/patience.py": "the command awaits it",
+    "quorate/client/authenticator.py": "the calls that wait for it end with it",
     "quorate/client/blocking.py": "a loop of its own; what runs on it is awaited",
     "quorate/client/stream.py": "ends with its stream; a lost stream is searched again",
     "quorate/client/writer.py": "a failed search is begun again by the next sweep",

@@ -312,7 +312,7 @@ def test_the_host_of_an_address(address: str, host: str) -> None:
 class DenyingPolicy(AccessPolicy):
     """Nobody has a role, as for a node's certificate at the services of clients."""
 
-    def access_of(self, context: Any) -> Access:
+    def access_of(self, context: Any, _image: MetadataImage) -> Access:
         return Access(self, ME, context.peer(), frozenset())
 
 
@@ -368,6 +368,7 @@ class _Caller:
             "transport_security_type": [transport],
             "x509_subject_alternative_name": [name.encode() for name in names],
             "x509_common_name": [b"same for all"],
+            "x509_pem_cert": [b"PEM"],
         }
 
     def auth_context(self) -> dict[str, list[bytes]]:
@@ -390,8 +391,8 @@ def test_remembered_roles_are_those_of_the_same_certificate(
     }
     for _ in range(3):
         for role, caller in callers.items():
-            assert policy.access_of(cast("Any", caller)).roles == {role}
+            assert policy.access_of(cast("Any", caller), EMPTY_IMAGE).roles == {role}
     for number in range(10):
         stranger = _Caller("op.test", f"{number}.test", transport=b"insecure")
-        assert Role.OPERATOR not in policy.access_of(cast("Any", stranger)).roles
+        assert Role.OPERATOR not in policy.access_of(cast("Any", stranger), EMPTY_IMAGE).roles
         assert len(policy._callers) <= 3

@@ -6,10 +6,7 @@ The table is written out here a second time on purpose: a changed rule must be c
 from __future__ import annotations
 
 import asyncio
-import random
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +15,13 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from quorate.config.sections import ListenerConfig, MetricsConfig, NodeConfig, TlsConfig
-from quorate.config.security import SecurityConfig
-from quorate.config.server_config import ServerConfig
-from quorate.demo.ports import free_ports
-from quorate.formatting import FormatPlan, format_directory
-from quorate.server.node import ServerNode
+from quorate.client import Client, scram_upsertion
 from quorate.services.roles import RULES, Role
-from quorum.log.filesystem import OsFileSystem
 from quorum.transport.security import TlsFiles
-from quorum.types import Endpoint, ReplicaKey, Voter
-from quorum.v1 import admin_pb2, metadata_pb2, raft_pb2
+from quorum.v1 import admin_pb2, authentication_pb2, metadata_pb2, raft_pb2
+from tests.support.bound_node import bound_node
 from tests.support.certificates import authority, caller, node
+from tests.support.scram_calls import token_of
 
 EXCHANGE = "/quorum.v1.RaftService/Exchange"
 """The stream of peers, which is in no .proto file."""
@@ -38,8 +30,8 @@ RaftService Exchange                voter observer
 RaftService Vote                    voter
 RaftService BeginQuorumEpoch        voter
 RaftService EndQuorumEpoch          voter
-RaftService Fetch                   voter observer client operator
-RaftService FetchSnapshot           voter observer client operator
+RaftService Fetch                   voter observer operator
+RaftService FetchSnapshot           voter observer operator
 RaftService ChainDigest             voter observer operator
 MetadataService Write               client operator
 MetadataService WriteStream         client operator
@@ -64,9 +56,10 @@ AdminService TransferLeadership     operator
 AdminService AddVoter               operator
 AdminService RemoveVoter            operator
 AdminService UpdateVoter            operator
-Health Check                        voter observer client operator
-Health Watch                        voter observer client operator
-Health List                         voter observer client operator
+AuthenticationService Authenticate  voter observer client operator unknown
+Health Check                        voter observer client operator unknown
+Health Watch                        voter observer client operator unknown
+Health List                         voter observer client operator unknown
 ServerReflection ServerReflectionInfo client operator
 """
 NAMES = {
@@ -84,7 +77,9 @@ def expected() -> dict[tuple[str, str], set[str]]:
 
 def test_every_method_of_every_service_is_in_the_table() -> None:
     """A method that a .proto file gains is missing here until somebody decides who may call it."""
-    modules = (raft_pb2, metadata_pb2, admin_pb2, health_pb2, reflection_pb2)
+    modules = (
+        raft_pb2, metadata_pb2, admin_pb2, authentication_pb2, health_pb2, reflection_pb2
+    )  # fmt: skip
     methods = {
         f"/{service.full_name}/{method}"
         for module in modules
@@ -96,47 +91,13 @@ def test_every_method_of_every_service_is_in_the_table() -> None:
     assert short == set(expected())
 
 
-@asynccontextmanager
-async def bound_node(folder: Path, files: TlsFiles) -> AsyncIterator[tuple[str, ServerNode]]:
-    (port,) = free_ports(1)
-    address = f"127.0.0.1:{port}"
-    me = ReplicaKey(1, b"d" * 16)
-    voters = (Voter(me, (Endpoint("CONTROLLER", "127.0.0.1", port),)),)
-    plan = FormatPlan(folder / "n1", "c2ltdWxhdGVkLWNsdXN0ZQ", 1, me.directory_id, voters)
-    format_directory(OsFileSystem(), plan)
-    config = ServerConfig(
-        node=NodeConfig(id=1, data_dir=folder / "n1"),
-        listeners=ListenerConfig(client=address),
-        metrics=MetricsConfig(listen=""),
-        tls=TlsConfig(
-            files.certificate,
-            files.key,
-            files.authorities,
-            require_client_cert=True,
-            node_name="node-{id}.quorum.test",
-            observer_name="observer-{id}.quorum.test",
-        ),
-        security=SecurityConfig(mode="bound", operators=("User:admin.test",)),
-    )
-    config.validate()
-    failures: list[BaseException] = []
-    rng = random.Random(1)
-    made = ServerNode(config, OsFileSystem(), rng=rng, on_failure=failures.append)
-    await made.start()
-    try:
-        yield address, made
-    finally:
-        await made.stop()
-        assert failures == []
-
-
-def outcome(channel: grpc.Channel, method: str) -> str:
+def outcome(channel: grpc.Channel, method: str, metadata: Any = None) -> str:
     """Call a method with an empty message: what it says, or an empty text if it answers.
 
     A call of ``grpc.aio`` that the node ends while the message is written may say "Internal error
     from Core" in place of what the node said; a blocking call always has the node's status.
     """
-    call = channel.unary_stream(method)(b"", timeout=20)
+    call = channel.unary_stream(method)(b"", timeout=20, metadata=metadata)
     try:
         next(call, None)
     except grpc.RpcError as error:
@@ -146,34 +107,82 @@ def outcome(channel: grpc.Channel, method: str) -> str:
     return ""
 
 
+def credentials_of(files: TlsFiles) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(
+        *(each.read_bytes() for each in (files.authorities, files.key, files.certificate))
+    )
+
+
+async def wrong_outcomes(
+    address: str,
+    credentials: grpc.ChannelCredentials,
+    role: Role,
+    *,
+    metadata: Any = None,
+    not_served: str = "",
+) -> list[Any]:
+    """Call every method: those whose outcome is not that of the table.
+
+    A service whose name begins with ``not_served`` must be unknown at the address.
+    """
+    allowed, wrong = expected(), []
+    with grpc.secure_channel(address, credentials) as channel:
+        for method in RULES:
+            said = await asyncio.to_thread(outcome, channel, method, metadata)
+            service, name = method.split("/")[1:]
+            if not_served and service.startswith(not_served):
+                is_right = said == "Method not found!"
+            else:
+                row = allowed[service.rpartition(".")[2], name]
+                is_right = said.endswith(f"may not: {method}") is not (role.value in row)
+            if not is_right:
+                wrong.append((role.value, method, said))
+    return wrong
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 def test_each_role_may_call_what_its_row_says(tmp_path: Path) -> None:
     authority(tmp_path, "ours")
     server = node(tmp_path, "ours", "n1", "DNS:node-1.quorum.test")
     shown = {role: caller(tmp_path, "ours", role.value, name) for role, name in NAMES.items()}
-    allowed = expected()
     wrong: list[Any] = []
 
     async def run() -> None:
-        async with bound_node(tmp_path, server) as (address, made):
+        async with bound_node(tmp_path, server) as (address, _, made):
             for role, files in shown.items():
-                credentials = grpc.ssl_channel_credentials(
-                    *(
-                        each.read_bytes()
-                        for each in (files.authorities, files.key, files.certificate)
-                    )
-                )
-                with grpc.secure_channel(address, credentials) as channel:
-                    for method in RULES:
-                        said = await asyncio.to_thread(outcome, channel, method)
-                        _, service, name = method.split("/")
-                        row = allowed[service.rpartition(".")[2], name]
-                        is_refused = said.endswith(f"may not: {method}")
-                        if is_refused is (role.value in row):
-                            wrong.append((role.value, method, said))
+                wrong.extend(await wrong_outcomes(address, credentials_of(files), role))
             metric = "quorate_access_denied_total"
-            refused = sum(len(Role) - len(roles) for roles in allowed.values())
+            refused = sum(len(NAMES) - len(roles - {"unknown"}) for roles in expected().values())
             assert made._registry.get_sample_value(metric, {"cause": "role"}) == refused
+
+    asyncio.run(run())
+    assert wrong == []
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_a_token_makes_a_client_or_an_operator_and_nothing_else(tmp_path: Path) -> None:
+    """At both ports, whatever the certificate beside it names; without it nobody is anybody."""
+    authority(tmp_path, "ours")
+    server = node(tmp_path, "ours", "n1", "DNS:node-1.quorum.test")
+    admin = credentials_of(caller(tmp_path, "ours", "admin", NAMES[Role.OPERATOR]))
+    voter = credentials_of(caller(tmp_path, "ours", "voter", NAMES[Role.VOTER]))
+    nobody = grpc.ssl_channel_credentials(server.authorities.read_bytes())
+    users = {Role.CLIENT: "node-2.quorum.test", Role.OPERATOR: "admin.test"}
+    wrong: list[Any] = []
+
+    async def run() -> None:
+        async with bound_node(tmp_path, server) as (address, sasl, _):
+            async with Client([address], credentials=admin) as client:
+                await client.alter_user_scram_credentials(
+                    [scram_upsertion(name, "pencil") for name in users.values()]
+                )
+            raft = {"not_served": "quorum.v1.RaftService"}
+            wrong.extend(await wrong_outcomes(sasl, nobody, Role.UNKNOWN, **raft))
+            for role, name in users.items():
+                token = await token_of(sasl, nobody, name, "pencil")
+                shown = {"metadata": [("authorization", f"Bearer {token}")]}
+                wrong.extend(await wrong_outcomes(sasl, nobody, role, **raft, **shown))
+                wrong.extend(await wrong_outcomes(address, voter, role, **shown))
 
     asyncio.run(run())
     assert wrong == []

@@ -1,0 +1,74 @@
+"""What a client proves who it is with, besides a certificate: a password, a token, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from quorate.client.authenticator import Authenticator, token_metadata
+from quorate.client.channels import Nodes
+from quorate.client.credentials import DEFAULT_MECHANISM
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A user with a password, or a token; all empty: neither."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    mechanism: str = DEFAULT_MECHANISM
+    token: str | Callable[[], str] = field(default="", repr=False)
+
+
+class _TokenPlugin(grpc.AuthMetadataPlugin):  # type: ignore[misc]  # grpc has no types
+    """Adds a token that somebody else gave. gRPC calls it in threads of its own."""
+
+    def __init__(self, token: str | Callable[[], str]) -> None:
+        self._token = token
+
+    def __call__(self, _context: Any, callback: Any) -> None:
+        try:
+            token = self._token if isinstance(self._token, str) else self._token()
+        except Exception as error:  # noqa: BLE001 - the call fails with it
+            callback((), error)
+            return
+        callback(token_metadata(token), None)
+
+
+def nodes_for(
+    addresses: Sequence[str],
+    credentials: grpc.ChannelCredentials | None,
+    proof: Proof,
+    *,
+    cluster_id: str,
+) -> Nodes:
+    """Return the nodes of a client that proves who it is.
+
+    Raises:
+        ValueError: The proof would travel in clear text, or is incomplete.
+    """
+    if not (proof.user or proof.password or proof.token):
+        return Nodes(addresses, credentials, cluster_id=cluster_id)
+    if credentials is None:
+        raise ValueError("a password or token needs TLS: give credentials as well")
+    if bool(proof.user) is not bool(proof.password):
+        raise ValueError("user and password belong together")
+    if proof.user and proof.token:
+        raise ValueError("give a password or a token, not both")
+    authenticator = None
+    plugin: grpc.AuthMetadataPlugin = _TokenPlugin(proof.token)
+    if proof.user:
+        plugin = authenticator = Authenticator(
+            credentials, user=proof.user, password=proof.password, mechanism=proof.mechanism
+        )
+    calls = grpc.metadata_call_credentials(plugin)
+    return Nodes(
+        addresses,
+        grpc.composite_channel_credentials(credentials, calls),
+        cluster_id=cluster_id,
+        authenticator=authenticator,
+        prefers_sasl=True,
+    )
