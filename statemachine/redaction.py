@@ -1,7 +1,7 @@
 """Which contents of records are secrets, and what people see in their place.
 
-Dumps, exports and descriptions of configurations hide them. The log, checkpoints and whoever may
-read the log have them.
+Dumps, exports, watches and descriptions of configurations hide them, and so do the batches that
+clients get. The log and checkpoints have them, for replicas and operators.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Final
 REDACTED: Final = "(hidden)"
 SECRET_FIELDS: Final = frozenset({"salt", "stored_key", "server_key"})
 """Fields of credential records."""
-_SECRET_CONFIG: Final = re.compile(
-    r"password|secret|jaas\.config|keystore\.key|credential|private\.key", re.IGNORECASE
-)
+SECRET_WORDS: Final = (
+    "password", "secret", "jaas.config", "keystore.key", "credential", "private.key"
+)  # fmt: skip
+"""A configuration key that has one of these in it holds a secret."""
+_SECRET_CONFIG: Final = re.compile("|".join(map(re.escape, SECRET_WORDS)), re.IGNORECASE)
 
 
 def is_secret_config(name: str) -> bool:

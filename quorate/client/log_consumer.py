@@ -200,7 +200,7 @@ class LogConsumer:
             self._meet_newer_leader(error)
             return []
         self.high_watermark = response.high_watermark
-        records = self._advance(position, response.records, response.log_digest)
+        records = self._advance(position, response)
         self._meet_leader(response.leader_id, response.leader_epoch)
         return records
 
@@ -216,20 +216,25 @@ class LogConsumer:
             )
         )
 
-    def _advance(self, position: LogPosition, data: bytes, digest: bytes) -> list[LogRecord]:
+    def _advance(self, position: LogPosition, response: FetchLogResponse) -> list[LogRecord]:
         """Take the records at and above the position; the batch may begin below it.
 
-        ``digest`` is that of the log in front of the first batch, if the position has none.
+        The digest goes on from the response's, if the position has none, and behind a batch that
+        came without its secrets from the one that the node names.
         """
         records: list[LogRecord] = []
-        digest = position.log_digest or digest
-        for batch in read_batches(data, verify_checksums=self._verify_checksums):
+        digest = position.log_digest or response.log_digest
+        redacted = {each.base_offset: each.log_digest for each in response.redacted}
+        for batch in read_batches(response.records, verify_checksums=self._verify_checksums):
             records += [record for record in batch.records() if record.offset >= position.offset]
             start = max(batch.base_offset, position.offset)
             self._lineage.add(
                 batch.leader_epoch, start, digest if start == batch.base_offset else b""
             )
-            digest = fold(digest, batch.data) if digest else b""
+            if batch.base_offset in redacted:
+                digest = redacted[batch.base_offset]
+            else:
+                digest = fold(digest, batch.data) if digest else b""
             self._position = LogPosition(batch.end_offset, batch.leader_epoch, log_digest=digest)
         return records
 

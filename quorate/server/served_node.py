@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from statemachine.image import MetadataImage
 from statemachine.commands import Command, FeatureRange
 
-
 _WITHOUT_SASL: Final = 2
 """Most addresses of a node that has no listener for clients without a certificate."""
 

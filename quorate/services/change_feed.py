@@ -36,7 +36,7 @@ class ChangeFeed:
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
-        self._cached: dict[tuple[int, bool], asyncio.Task[ChangeMessage]] = {}
+        self._cached: dict[tuple[int, bool, bool], asyncio.Task[ChangeMessage]] = {}
         self._end_offset = WatchCursor.visible_end(node)
         self._waiting: dict[asyncio.Future[bool], tuple[int, float]] = {}
         """Who waits: offset, and when its progress is due. In the order of that time."""
@@ -70,19 +70,21 @@ class ChangeFeed:
         finally:
             self._waiting.pop(future, None)
 
-    async def changes(self, offset: int, *, is_typed: bool = False) -> ChangeMessage:
+    async def changes(
+        self, offset: int, *, is_typed: bool = False, with_secrets: bool = False
+    ) -> ChangeMessage:
         """Return applied batches from the one with ``offset`` on, at most up to the feed's end.
 
-        ``is_typed``: with messages of record types. ``offset`` must be below that end, as
-        ``wait_beyond`` says.
+        ``is_typed``: with messages of record types. ``with_secrets``: as in the log. ``offset``
+        must be below that end, as ``wait_beyond`` says.
 
         Raises:
             StorageError: The log could not be read, or is damaged there.
         """
-        place = offset, is_typed
+        place = offset, is_typed, with_secrets
         task = self._cached.get(place)
         if task is None:
-            task = asyncio.create_task(self._convert(offset, is_typed=is_typed))
+            task = asyncio.create_task(self._convert(*place))
             self._cached[place] = task
             if len(self._cached) > CACHED_MESSAGES_MAX:
                 del self._cached[next(iter(self._cached))]
@@ -94,11 +96,16 @@ class ChangeFeed:
                 del self._cached[place]
             raise
 
-    async def _convert(self, offset: int, *, is_typed: bool) -> ChangeMessage:
+    async def _convert(
+        self,
+        offset: int,
+        is_typed: bool,  # noqa: FBT001 - the parts of a place
+        with_secrets: bool,  # noqa: FBT001
+    ) -> ChangeMessage:
         data = await self._node.read_log(offset, CHANGE_BYTES_MAX, self._end_offset)
         headers = scan_batches(data)
         digest = await self._node.log_digest(headers[-1].end_offset) if headers else b""
-        return message_of(data, digest, is_typed=is_typed)
+        return message_of(data, digest, is_typed=is_typed, with_secrets=with_secrets)
 
     def _on_published(self) -> None:
         if self._step is None:

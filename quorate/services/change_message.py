@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorate.services.log_redaction import redacted_batches
 from quorate.services.typed_records import add_encoded
 from quorum.batch import BatchHeader, iterate_records, scan_batches
 from quorum.v1 import metadata_pb2
@@ -26,15 +27,19 @@ class ChangeMessage:
     epoch: int
 
 
-def message_of(data: bytes, log_digest: bytes = b"", *, is_typed: bool = False) -> ChangeMessage:
+def message_of(
+    data: bytes, log_digest: bytes = b"", *, is_typed: bool = False, with_secrets: bool = False
+) -> ChangeMessage:
     """Return a message with whole, contiguous batches, as the log contains them.
 
     ``log_digest`` is that of the log behind them; empty if not known. ``is_typed``: with messages
-    of record types.
+    of record types. ``with_secrets``: as they are in the log.
 
     Raises:
         CorruptBatchError: The bytes do not match their headers.
     """
+    if not with_secrets:
+        data, _ = redacted_batches(data)
     response = metadata_pb2.WatchResponse()
     headers = scan_batches(data)
     for header in headers:

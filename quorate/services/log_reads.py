@@ -16,6 +16,7 @@ from quorate.services.change_message import CHANGE_BYTES_MAX, change_batch
 from quorate.services.errors import RequestRefusedError
 from quorate.services.leadership import check_epoch, require_leader
 from quorate.services.log_range import LogRange
+from quorate.services.log_redaction import redacted_batches
 from quorate.services.ports import KnownLog, ServedNode
 from quorate.services.too_large import check_batch_fits
 from quorum.batch import BatchHeader, iterate_records, read_header, scan_batches
@@ -58,6 +59,7 @@ class LogReads:
         divergence = self._range.check_position(request.offset, last_epoch)
         is_typed = request.record_form == metadata_pb2.RECORD_FORM_TYPED
         records = digest = b""
+        changed: list[BatchHeader] = []
         if divergence is None:
             end_offset = await self._wait_for_records(request, caller)
             if end_offset > request.offset:
@@ -65,6 +67,8 @@ class LogReads:
                 most = CHANGE_BYTES_MAX if is_typed else FETCH_BYTES_MAX
                 max_bytes = min(request.max_bytes or most, most)
                 records = await self._read(request.offset, max(1, max_bytes), end_offset)
+                if not request.include_secrets:
+                    records, changed = redacted_batches(records)
                 if len(records) > FETCH_BYTES_MAX:
                     only = read_header(records)
                     check_batch_fits(
@@ -83,6 +87,10 @@ class LogReads:
             log_digest=digest,
             log_incarnation=incarnation_bytes(node),
         )
+        for header in changed:
+            response.redacted.add(
+                base_offset=header.base_offset, log_digest=await node.log_digest(header.end_offset)
+            )
         if is_typed and records:
             _add_typed(response, records)
         return response

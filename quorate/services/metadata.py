@@ -18,6 +18,7 @@ from quorate.services.calls import (
 )
 from quorate.services.closing import Closing
 from quorate.services.log_reads import LogReads
+from quorate.services.log_redaction import check_may_read_secrets
 from quorate.services.ports import ServedNode
 from quorate.services.positions import add_positions
 from quorate.services.queries import ImageQueries
@@ -151,6 +152,8 @@ class MetadataService:
     async def _fetch_log(
         self, request: metadata_pb2.FetchLogRequest, context: Context
     ) -> metadata_pb2.FetchLogResponse:
+        if request.include_secrets:
+            check_may_read_secrets(self._access_of(context))
         answer = await self._log.fetch(request, caller_of(context))
         access = self._access_of(context)
         if access is not None:

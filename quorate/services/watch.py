@@ -24,6 +24,7 @@ from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import caller
 from quorate.services.log_range import LogRange
 from quorate.services.log_reads import incarnation_bytes, optional
+from quorate.services.log_redaction import check_may_read_secrets
 from quorate.services.ports import ServedNode
 from quorate.services.too_large import check_batch_fits, check_state_fits
 from quorate.services.watch_cursor import WatchCursor
@@ -79,15 +80,21 @@ class Watches:
                 with that offset when the node stops, MESSAGE_TOO_LARGE at what no message holds.
         """
         caller(context, request.client_id)
+        access = self._access_of(context)
+        if request.include_secrets:
+            check_may_read_secrets(access)
+        form = {
+            "is_typed": request.record_form == metadata_pb2.RECORD_FORM_TYPED,
+            "with_secrets": request.include_secrets,
+        }
         with self.open.passing(caller_of(context)):
             cursor = WatchCursor(self._node)
-            is_typed = request.record_form == metadata_pb2.RECORD_FORM_TYPED
             if request.HasField("from_offset"):
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))
                 await self._check_incarnation(request)
             else:
                 image = await self._checkpoint(request)
-                for chunk in cursor.begin(image, is_typed=is_typed):
+                for chunk in cursor.begin(image, **form):
                     with self._closing.waiting():
                         pass
                     if chunk.state.is_last:
@@ -96,7 +103,7 @@ class Watches:
                     data = chunk.SerializeToString()
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)
-            await self._follow(context, cursor, self._access_of(context), is_typed=is_typed)
+            await self._follow(context, cursor, access, form)
 
     async def _checkpoint(self, request: metadata_pb2.WatchRequest) -> MetadataImage | None:
         """Return the state of a checkpoint for a reader below the log start, None for others.
@@ -132,7 +139,7 @@ class Watches:
         )
 
     async def _follow(
-        self, context: Context, cursor: WatchCursor, access: Access | None, *, is_typed: bool
+        self, context: Context, cursor: WatchCursor, access: Access | None, form: dict[str, bool]
     ) -> None:
         """Every change behind the cursor, for ever, or until the watcher may not see them."""
         while True:
@@ -141,14 +148,14 @@ class Watches:
             if not has_more:
                 await self._write(context, cursor.progress(), cursor)
                 continue
-            changes = await self._changes(cursor, is_typed=is_typed)
+            changes = await self._changes(cursor, form)
             if access is not None:
                 access.require(self._node.image, READ_LOG)
             check_batch_fits(changes.base_offset, changes.end_offset, len(changes.data))
             await self._write(context, changes.data, cursor)
             cursor.advance(changes)
 
-    async def _changes(self, cursor: WatchCursor, *, is_typed: bool) -> ChangeMessage:
+    async def _changes(self, cursor: WatchCursor, form: dict[str, bool]) -> ChangeMessage:
         """What follows the cursor.
 
         Raises:
@@ -158,7 +165,7 @@ class Watches:
         """
         cursor.check_kept()
         try:
-            changes = await self._feed.changes(cursor.offset, is_typed=is_typed)
+            changes = await self._feed.changes(cursor.offset, **form)
         except (StorageError, QuorumUsageError):
             cursor.check_kept()
             raise

@@ -22,6 +22,7 @@ from quorum.v1 import metadata_pb2
 from statemachine.codec import encode_record
 from statemachine.dump import dump_records
 from statemachine.image import MetadataImage
+from statemachine.redacted_records import without_secrets
 
 
 class WatchCursor:
@@ -34,7 +35,11 @@ class WatchCursor:
         self.epoch = -1
 
     def begin(
-        self, image: MetadataImage | None = None, *, is_typed: bool = False
+        self,
+        image: MetadataImage | None = None,
+        *,
+        is_typed: bool = False,
+        with_secrets: bool = False,
     ) -> Iterator[metadata_pb2.WatchResponse]:
         """Yield the whole state, the present one unless one is given.
 
@@ -42,7 +47,7 @@ class WatchCursor:
         """
         image = self._node.image if image is None else image
         self.offset, self.epoch = image.provenance.end_offset, image.provenance.epoch
-        return state_chunks(image, is_typed=is_typed)
+        return state_chunks(image, is_typed=is_typed, with_secrets=with_secrets)
 
     def resume(self, offset: int, epoch: int) -> None:
         """Continue at ``offset``; ``epoch`` is that of the record before it, -1 if unknown.
@@ -104,13 +109,14 @@ class WatchCursor:
 
 
 def state_chunks(
-    image: MetadataImage, *, is_typed: bool = False
+    image: MetadataImage, *, is_typed: bool = False, with_secrets: bool = False
 ) -> Iterator[metadata_pb2.WatchResponse]:
     """Yield the whole state as messages of about ``CHANGE_BYTES_MAX``; the last one is marked."""
     number = 0
     chunk = _chunk(image, number)
     size = 0
-    for record in dump_records(image):
+    for stored in dump_records(image):
+        record = stored if with_secrets else without_secrets(stored)
         value = encode_record(record)
         if size + len(value) > CHANGE_BYTES_MAX and size:
             yield chunk
