@@ -11,7 +11,7 @@ from simulation.fault_maker import FaultMaker
 from simulation.memory_filesystem import KEEP_ALL
 from simulation.options import Options
 from simulation.population import Population
-from simulation.processors import SHARE, Processors
+from simulation.processors import KINDS, SHARE, Processors
 from simulation.recording import Readers, Recording
 from simulation.seeded_random import SeededRandom
 from simulation.strangers import Strangers
@@ -56,7 +56,8 @@ class Cluster(Population):
 
         # Drawn apart from the root, so that every other number of a seed stays the same.
         apart = SeededRandom(f"processors of {seed}")
-        self.processors = Processors(self, apart) if apart.random() < SHARE else None
+        kind = SeededRandom(f"kind of the processors of {seed}").choice(KINDS)
+        self.processors = Processors(self, apart, kind) if apart.random() < SHARE else None
 
     def start(self) -> None:
         """Start every node, the clients and the fault maker."""

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from quorate.controller import claims
 from quorate.controller.group import GroupFormer
 from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
 from quorate.replica.replica import Replica
 from simulation import cluster
 from simulation.invariants.processed_once import GROUP
 from simulation.options import Options
-from simulation.processors import Process
-from statemachine import dump, prepare
+from simulation.processors import Kind, Process
+from statemachine import dump, prepare, producers
 from statemachine.commands import Command, WithPosition
 from statemachine.image import MetadataImage
-from statemachine.prepare import Prepared
+from statemachine.prepare import Prepared, producer_ids
 from statemachine.sections.positions import PositionsImage
+from statemachine.sections.producers import ProducersDelta, ProducersImage
 from tests.simulation.zoo.bug import Bug, Patch
 
 
-def _in_every_seed(patch: Patch) -> None:
+def _in_every_seed(patch: Patch, *kinds: Kind) -> None:
     patch.setattr(cluster, "SHARE", 1.0)
+    if kinds:
+        patch.setattr(cluster, "KINDS", kinds)
 
 
 def position_in_another_batch(patch: Patch) -> None:
@@ -79,6 +83,49 @@ def positions_left_out_of_checkpoints(patch: Patch) -> None:
     patch.setattr(dump, "_own", own)
 
 
+def requests_forgotten_with_the_process(patch: Patch) -> None:
+    """A request that an earlier process of the writer has sent counts as a new one."""
+    _in_every_seed(patch, Kind.REQUESTS)
+    patch.setattr(claims, "first_answer_to_request", lambda *_arguments: None)
+
+
+def requests_left_out_of_checkpoints(patch: Patch) -> None:
+    """A checkpoint has no requests of writers, so a replica that loads one forgets them."""
+    _in_every_seed(patch, Kind.REQUESTS)
+    plain = dump._own
+
+    def own(image: MetadataImage):  # type: ignore[no-untyped-def]  # as the original
+        known = image.producers
+        less = ProducersImage(known.next_id, known.states, known.transactional_ids, known.names)
+        yield from plain(
+            MetadataImage(
+                image.provenance, image.features, image.cluster, image.topics, image.configs,
+                image.security, less, image.positions, image.extras,
+            )
+        )  # fmt: skip
+
+    patch.setattr(dump, "_own", own)
+
+
+def repeated_request_takes_no_number(patch: Patch) -> None:
+    """A repeated request of an ordered writer gets its answer and leaves a hole."""
+    _in_every_seed(patch, Kind.REQUESTS)
+    patch.setattr(GroupFormer, "_take_number", lambda *_arguments: None)
+
+
+def order_not_enforced(patch: Patch) -> None:
+    """A leader applies the commands of an ordered writer that follow a refused one."""
+    _in_every_seed(patch, Kind.ORDER)
+    patch.setattr(producers, "_check_order", lambda *_arguments: None)
+
+
+def replaced_producer_not_fenced(patch: Patch) -> None:
+    """A former process writes on under an id that was replaced; epochs end after three."""
+    _in_every_seed(patch, Kind.POSITIONS)
+    patch.setattr(producer_ids, "EPOCH_EXHAUSTED", 2)
+    patch.setattr(ProducersDelta, "_replace", lambda *_arguments: None)
+
+
 BUGS = (
     Bug(
         "position-in-another-batch",
@@ -107,5 +154,40 @@ BUGS = (
         ("equal-images", "equal-checkpoints", "processed-once", "no-crash"),
         "320.6: committed positions survive a checkpoint",
         options=Options("crash"),
+    ),
+    Bug(
+        "requests-forgotten-with-the-process",
+        requests_forgotten_with_the_process,
+        ("processed-once",),
+        "360.8: a repeated request gets its first answer over processes",
+        options=Options("network"),
+    ),
+    Bug(
+        "requests-left-out-of-checkpoints",
+        requests_left_out_of_checkpoints,
+        ("equal-images", "equal-checkpoints", "processed-once", "no-crash"),
+        "360.5: what is known of a producer survives a checkpoint",
+        options=Options("crash"),
+    ),
+    Bug(
+        "repeated-request-takes-no-number",
+        repeated_request_takes_no_number,
+        ("client-served",),
+        "360.7: the next sequence follows the last one",
+        options=Options("network"),
+    ),
+    Bug(
+        "order-not-enforced",
+        order_not_enforced,
+        ("processed-once",),
+        "360.6: after a fatal error all later batches fail",
+        options=Options("network"),
+    ),
+    Bug(
+        "replaced-producer-not-fenced",
+        replaced_producer_not_fenced,
+        ("processed-once",),
+        "360.3: a zombie under the id that its name has left",
+        options=Options("network"),
     ),
 )
