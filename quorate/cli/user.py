@@ -15,8 +15,8 @@ from quorate.cli.connection import (
     confirm,
     position_fields,
     read_option,
+    reason_options,
     show_applied,
-    write_options,
 )
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -68,7 +68,7 @@ def user() -> None:
     help="File of mode 0600 with the password; - reads standard input. Without it you are asked.",
 )
 @click.option("--replace", is_flag=True, help="Change the password of a user that exists.")
-@write_options
+@reason_options
 @pass_session
 def add(
     session: Session,
@@ -115,7 +115,7 @@ def add(
 @click.argument("name")
 @click.option("--mechanism", type=_MECHANISM, help="Only this one of its credentials.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@write_options
+@reason_options
 @pass_session
 def remove(
     session: Session, name: str, mechanism: str | None, yes: bool, dry_run: bool, reason: str

@@ -7,6 +7,7 @@ import pytest
 from quorate.controller.claims import REQUEST_ID_BYTES_MAX
 from quorum.errors import ErrorCode
 from statemachine.commands import CreateTopic, InitProducerId
+from statemachine.dump import dump_records
 from statemachine.records import InitProducerRecord, NoOpRecord
 from statemachine.sections.producers import REQUESTS_MAX
 from tests.support.controller_bench import Bench, foreign_batch, set_config
@@ -284,3 +285,39 @@ def test_a_repeated_request_is_answered_when_its_number_is_taken():
     assert bench.answers == []
     bench.log.depose()
     assert bench.codes() == [("again", ErrorCode.OUTCOME_UNKNOWN)]
+
+
+# ---------------------------------------------------------------------- retention
+
+
+EXPIRATION_MS = 10_000
+
+
+def test_an_idle_producer_is_kept_when_its_records_are_trimmed_and_goes_when_it_expires():
+    """Goal: 360.5. Method: go on from the state alone; write under another producer; wait."""
+    settings = {"producer_expiration_ms": EXPIRATION_MS, "producer_expiry_check_ms": 1_000}
+    before = Bench(**settings)
+    idle, named = Writer(before, None), Writer(before)
+    first = idle.ask(set_config(1))
+    kept = named.ask(set_config(2), "r")
+    # All that is left of the log is its state, as after a checkpoint.
+    bench = Bench(bootstrap=tuple(dump_records(before.controller.image)), **settings)
+    idle.bench = named.bench = bench
+    again = idle.ask(set_config(1), sequence=0)
+    assert (again.code, again.offset, bench.value()) == (OK, first.offset, "2")
+    assert named.ask(set_config(2), "r").offset == kept.offset
+    # Idle, but not for long enough.
+    bench.tick(EXPIRATION_MS - 1_000)
+    bench.log.settle()
+    assert idle.ask(set_config(1), sequence=0).offset == first.offset
+    busy = Writer(bench, "busy")
+    busy.ask(set_config(3))
+    for now in range(EXPIRATION_MS, 2 * EXPIRATION_MS, 500):
+        bench.tick(now)
+        bench.log.settle()
+    gone = idle.ask(set_config(1), sequence=0)
+    assert gone.code is ErrorCode.UNKNOWN_PRODUCER_ID
+    assert (gone.known_producer.was_assigned, gone.known_producer.producer_epoch) == (True, -1)
+    producers = bench.controller.image.producers
+    assert (producers.transactional("deploy"), dict(producers.requests)) == (None, {})
+    assert busy.ask(set_config(4)).code is OK
