@@ -24,6 +24,8 @@ PLACES: dict[str, tuple[str, str]] = {
     "certs": ("quorate.cli.certs:certs", "Make an authority, and certificates of a cluster."),
     "context": ("quorate.cli.context:context", "Name clusters, and choose one of them."),
     "health": ("quorate.cli.health:health", "Ask every node how it is: one line each."),
+    "top": ("quorate.cli.top:top", "Show the quorum live."),
+    "watch": ("quorate.cli.watch:watch", "Show each change as it is committed: what, who, why."),
     "quorum": ("quorate.cli.quorum:quorum", "Look at the quorum, change voters and leader."),
     "topic": ("quorate.cli.topic:topic", "Create, change, list and describe topics."),
     "broker": ("quorate.cli.broker:broker", "Register, list, cordon and unregister brokers."),

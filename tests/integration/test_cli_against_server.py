@@ -417,3 +417,35 @@ def test_a_shell_completes_what_the_cluster_has(node: Node, broker: None) -> Non
     assert offered("topic", "describe", "comp") == ["completed"]
     assert offered("broker", "describe", "") == ["5"]
     assert offered("quorum", "may-stop", "") == ["1"]
+
+
+def test_watch_shows_changes_with_who_and_why(node: Node) -> None:
+    node.ask("config", "set", "broker", "", "log.retention.ms=21", "--reason", "watched")
+    end = node.ask("config", "set", "broker", "", "log.retention.ms=22")["end_offset"]
+    status, out, err = node.run("watch", "--from-offset", "0", "--count", "2", "-o", "jsonl")
+    assert status == 0, err
+    first, second = map(json.loads, out.splitlines())
+    assert first["end_offset"] <= second["base_offset"]
+    status, out, _ = node.run("watch", "--from-offset", str(end - 1), "--count", "1")
+    assert (status, "config" in out) == (0, True)
+    # The command line begins with a producer of its own.
+    watching = node.start("watch", "--count", "2")
+    node.wait_for(watching, "watching from offset")
+    node.ask("config", "set", "broker", "", "log.retention.ms=23", "--reason", "seen live")
+    out, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert ": seen live" in out
+    assert "value=23" in out
+    status, _, err = node.run("watch", "--from-offset", "99999999", "--timeout", "1")
+    assert (status, err.count("error: ")) == (4, 1), err
+
+
+def test_top_shows_looks_one_below_the_other(node: Node) -> None:
+    status, out, err = node.run("top", "--count", "2", "--interval", "0.2", "-o", "jsonl")
+    assert status == 0, err
+    first, second = map(json.loads, out.splitlines())
+    assert first["committed_per_s"] is None
+    assert second["committed_per_s"] >= 0
+    assert second["rows"][0]["role"] == "leader"
+    status, out, _ = node.run("top", "--count", "1")
+    assert (status, out.count("NODE_ID")) == (0, 1)

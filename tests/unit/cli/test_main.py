@@ -42,7 +42,7 @@ def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
 
 _REACHING = {
     "acl", "broker", "broker-agent", "console", "feature", "health", "import", "quorum", "topic",
-    "user",
+    "top", "user", "watch",
 }  # fmt: skip
 _TAKING = {("backup", "create"), ("context", "add"), ("snapshot", "now")}
 """What takes the options though its noun reaches no cluster."""

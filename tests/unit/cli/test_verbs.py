@@ -39,6 +39,7 @@ VERBS = {
     "unregister_broker": "broker unregister",
     "update_features": "feature upgrade",
     "update_voter": "quorum update-voter",
+    "watch": "watch",
 }
 WITHOUT_A_VERB = {
     "allocate_producer_ids": "brokers take blocks of ids; a person has no use for one",
@@ -57,7 +58,6 @@ WITHOUT_A_VERB = {
     "fetch_positions": "what such a program does when it starts",
     "read_state": "what `consumer` reads instead of records that were trimmed",
     "offset_for_leader_epoch": "what `consumer` detects truncation with",
-    "watch": "a program follows the state with it",
     "write": "what every other write is made of",
 }
 CONFIG_VERBS = {
