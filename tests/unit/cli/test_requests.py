@@ -10,7 +10,8 @@ import pytest
 from quorate.cli import requests
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.main import cli
-from quorate.cli.requests import RequestClient, drawn_uuid
+from quorate.cli.request_client import RequestClient
+from quorate.cli.requests import drawn_uuid
 from quorate.cli.session import Session
 from quorate.controller import claims
 from quorum.v1 import commands_pb2 as wire
@@ -19,6 +20,7 @@ from tests.unit.cli.test_verbs import VERBS
 OTHERS = {
     "user add": "what it sends follows from the credentials that are there, and a new salt",
     "user remove": "what it sends follows from the credentials that are there",
+    "snapshot now": "no command of the metadata",
     "import": "its ranges are placed by their offsets",
     "quorum add-voter": "no command of the metadata",
     "quorum remove-voter": "no command of the metadata",
@@ -30,7 +32,7 @@ WRITING = {
     *(VERBS[kind.name] for kind in wire.Command.DESCRIPTOR.oneofs_by_name["kind"].fields
       if kind.name in VERBS),
     "config set", "config delete", "config append", "config subtract",
-    "feature upgrade", "feature downgrade", "broker register", "broker unregister",
+    "feature upgrade", "feature downgrade", "broker register", "broker unregister", "broker uncordon",
 } - set(OTHERS)  # fmt: skip
 """Verbs whose command is one of the metadata's commands."""
 
