@@ -21,6 +21,10 @@ INSECURE = "insecure"
 TLS = "tls"
 BOUND = "bound"
 MODES = (INSECURE, TLS, BOUND)
+JWT_ALGORITHMS = frozenset(
+    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+)
+"""With a common key whoever verifies could sign as well, and ``none`` signs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,22 @@ class SecurityConfig:
         False, "In mode bound, whether clients may do what no ACL is about.",
         kafka="allow.everyone.if.no.acl.found",
     )  # fmt: skip
+    jwt_jwks_file: Path = setting(
+        Path(), "Public keys (JWKS) that JSON Web Tokens are verified with; read again when it "
+        "changes.", kafka="sasl.oauthbearer.jwks.endpoint.url",
+    )  # fmt: skip
+    jwt_issuer: str = setting(
+        "", "Issuer that a token must name.", kafka="sasl.oauthbearer.expected.issuer"
+    )
+    jwt_audience: str = setting(
+        "", "Audience that a token must name.", kafka="sasl.oauthbearer.expected.audience"
+    )
+    jwt_principal_claim: str = setting(
+        "sub", "Claim that names the principal.", kafka="sasl.oauthbearer.sub.claim.name"
+    )
+    jwt_algorithms: tuple[str, ...] = setting(
+        ("RS256", "PS256", "ES256", "EdDSA"), "Signatures that are accepted."
+    )
     token_lifetime_ms: int = setting(
         HOUR_MS, "How long a client that proved its password may call before it proves it again.",
         Range(60_000, 24 * HOUR_MS), kafka="connections.max.reauth.ms",
@@ -63,6 +83,7 @@ class SecurityConfig:
             return found + self._of_insecure(listeners, tls)
         if listeners.sasl and self.mode != BOUND:
             found.append("listeners.sasl needs security.mode bound: only it knows users")
+        found += self._of_tokens()
         found += [
             f"security.operators: {text!r} is not of the form User:name"
             for text in self.operators
@@ -77,6 +98,30 @@ class SecurityConfig:
                 "security.mode bound needs tls.node_name and tls.require_client_cert: roles follow "
                 "from certificates"
             )
+        return found
+
+    def _of_tokens(self) -> list[str]:
+        if self.jwt_jwks_file == Path():
+            return []
+        if self.mode != BOUND:
+            return ["security.jwt_jwks_file needs security.mode bound: only it knows users"]
+        named = {
+            "jwt_issuer": self.jwt_issuer,
+            "jwt_audience": self.jwt_audience,
+            "jwt_principal_claim": self.jwt_principal_claim,
+        }
+        found = [
+            f"security.{key} must be set with security.jwt_jwks_file"
+            for key, text in named.items()
+            if not text
+        ]
+        if unknown := sorted(set(self.jwt_algorithms) - JWT_ALGORITHMS):
+            found.append(
+                f"security.jwt_algorithms: {', '.join(unknown)} is not among "
+                f"{', '.join(sorted(JWT_ALGORITHMS))}, which have public keys"
+            )
+        if not self.jwt_algorithms:
+            found.append("security.jwt_algorithms must name one at least")
         return found
 
     def _of_insecure(self, listeners: ListenerConfig, tls: TlsConfig) -> list[str]:

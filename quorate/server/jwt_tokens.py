@@ -1,0 +1,187 @@
+"""JSON Web Tokens of a login service, verified with a file of its public keys (JWKS).
+
+The file is read again when it changes: a key that is gone makes its tokens invalid, open streams
+included. An unusable file is reported once, and the last usable keys stay.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from quorate.config.security import SecurityConfig
+from quorate.services.tokens import Security, Session, refused
+from quorum.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+KEYS_BYTES_MAX: Final = 1 << 20
+LOOKED_AT_S: Final = 1.0
+"""How often the file is looked at."""
+LEEWAY_S: Final = 30
+"""Difference of clocks that is tolerated."""
+NAME_LENGTH_MAX: Final = 1024
+_EXTRA: Final = "install it with `pip install 'quorate[jwt]'`"
+
+
+def jwt_tokens(config: SecurityConfig) -> JwtTokens | None:
+    """Return what verifies tokens, as configured; None if no keys are.
+
+    Raises:
+        ConfigError: PyJWT is missing, or the file holds no usable key.
+    """
+    if config.jwt_jwks_file == Path():
+        return None
+    try:
+        import jwt
+    except ImportError as error:
+        raise ConfigError([f"security.jwt_jwks_file needs PyJWT: {_EXTRA}"]) from error
+    return JwtTokens(
+        jwt,
+        config.jwt_jwks_file,
+        issuer=config.jwt_issuer,
+        audience=config.jwt_audience,
+        claim=config.jwt_principal_claim,
+        algorithms=config.jwt_algorithms,
+    )
+
+
+@dataclass(slots=True)
+class _Keys:
+    """The keys of one reading of the file, by id."""
+
+    by_id: dict[str, tuple[Any, Any]]
+    """Each as PyJWT's key, and as it stands in the file."""
+    is_current: bool = True
+
+
+@dataclass(slots=True)
+class JwtTokens:
+    """Verifies tokens. Owned by the event loop."""
+
+    jwt: Any
+    """The package PyJWT."""
+    path: Path
+    issuer: str
+    audience: str
+    claim: str
+    """Claim that names the principal."""
+    algorithms: tuple[str, ...]
+    wall_s: Callable[[], float] = time.time
+    now_s: Callable[[], float] = time.monotonic
+    _keys: _Keys = field(init=False)
+    _seen: tuple[int, int, int] | None = field(init=False)
+    _looked_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._seen = self._signature()
+        self._looked_at = self.now_s()
+        self._keys = self._load()
+
+    def session(self, token: str) -> Session:
+        """Return who a token names.
+
+        Raises:
+            RequestRefusedError: SASL_AUTHENTICATION_FAILED, it is not valid.
+        """
+        self._look()
+        try:
+            key_id = self.jwt.get_unverified_header(token).get("kid", "")
+            known = self._keys.by_id.get(key_id)
+            if known is None:
+                raise refused("the token is signed with a key that this node does not know")
+            key, _ = known
+            claims = self.jwt.decode(
+                token,
+                key.key,
+                # The key says what it is for; a token cannot choose another algorithm.
+                algorithms=[name for name in self.algorithms if name == key.algorithm_name],
+                issuer=self.issuer,
+                audience=self.audience,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "iss", "aud", self.claim]},
+            )
+        except self.jwt.PyJWTError as error:
+            raise refused(f"the token is not valid: {error}") from None
+        name = claims[self.claim]
+        if (
+            not isinstance(name, str)
+            or not name.isprintable()
+            or not 0 < len(name) <= NAME_LENGTH_MAX
+        ):
+            raise refused(f"the claim {self.claim} of the token is no name")
+        expires_s = float(claims["exp"]) + LEEWAY_S
+        keys = self._keys
+
+        def problem(_security: Security) -> str:
+            self._look()
+            if self.wall_s() >= expires_s:
+                return "the token has expired"
+            now = self._keys.by_id.get(key_id)
+            same = keys.is_current or (now is not None and now[1] == known[1])
+            return "" if same else "the key of the token is no longer accepted"
+
+        return Session(name, f"jwt:{name}", problem)
+
+    def _look(self) -> None:
+        """Read the file again if it has changed."""
+        now = self.now_s()
+        if now - self._looked_at < LOOKED_AT_S:
+            return
+        self._looked_at = now
+        seen = self._signature()
+        if seen == self._seen:
+            return
+        # Set first: an unusable file is reported once.
+        self._seen = seen
+        try:
+            keys = self._load()
+        except ConfigError as error:
+            _log.error("event=jwks_unusable error=%s", error)
+            return
+        self._keys.is_current = False
+        self._keys = keys
+        _log.info("event=jwks_loaded keys=%d", len(keys.by_id))
+
+    def _load(self) -> _Keys:
+        """Read the keys that one of our algorithms can use.
+
+        Raises:
+            ConfigError: There is none, or the file is no JWKS.
+        """
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(KEYS_BYTES_MAX + 1)
+            if len(data) > KEYS_BYTES_MAX:
+                raise ValueError(f"more than {KEYS_BYTES_MAX} bytes")
+            described = json.loads(data)["keys"]
+            usable = dict(filter(None, map(self._usable, described)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError([f"security.jwt_jwks_file {self.path}: {error}"]) from error
+        if not usable:
+            raise ConfigError(
+                [f"security.jwt_jwks_file {self.path}: no key for {', '.join(self.algorithms)}"]
+            )
+        return _Keys(usable)
+
+    def _usable(self, described: Any) -> tuple[str, tuple[Any, Any]] | None:
+        """Return a key's id and the key; None if it is not for our signatures."""
+        try:
+            key = self.jwt.PyJWK(described)
+        except self.jwt.PyJWTError:
+            return None
+        if key.algorithm_name not in self.algorithms or key.public_key_use not in (None, "sig"):
+            return None
+        return key.key_id or "", (key, described)
+
+    def _signature(self) -> tuple[int, int, int] | None:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
