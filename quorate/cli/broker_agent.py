@@ -22,6 +22,7 @@ from quorate.cli.output import SCHEMA_VERSION, Result, write_lines
 from quorate.cli.session import Session
 
 if TYPE_CHECKING:
+    from quorate.broker_agent.agent import BrokerAgent
     from quorate.client import Client
 
 _TOPICS_SHOWN = 5
@@ -135,7 +136,10 @@ async def _run(
     from quorate.broker_agent.settings import AgentSettings
     from quorum.log.identity import draw_directory_id
 
-    cluster_id = (await client.describe_cluster()).cluster_id
+    stop = _stop_on_signals()
+    cluster_id = await _cluster_id(session, client, stop, options["registration_seconds_max"])
+    if not cluster_id:
+        return
     with ExitStack() as opened:
         directories = []
         for path in data_dirs:
@@ -154,8 +158,11 @@ async def _run(
         )
         show = _Lines(session)
         agent = BrokerAgent(client, settings, HostingHandler(broker_id, directories, show.show))
-        _shut_down_on_signals(agent)
-        ended = await agent.run()
+        stopping = asyncio.get_running_loop().create_task(_shut_down_after(stop, agent))
+        try:
+            ended = await agent.run()
+        finally:
+            stopping.cancel()
         if ended.is_clean:
             for each in directories:
                 each.mark_clean_shutdown(ended.broker_epoch)
@@ -164,19 +171,53 @@ async def _run(
         )
 
 
-def _shut_down_on_signals(agent: Any) -> None:
-    loop = asyncio.get_running_loop()
+def _stop_on_signals() -> asyncio.Event:
+    """Return what the first stop signal sets; a second one ends the process, as a crash would."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
 
-    def stop() -> None:
-        agent.shut_down()
+    def set_once() -> None:
+        stop.set()
         for number in numbers:
             loop.remove_signal_handler(number)
-            # A second signal ends the process at once, as a crash would.
             signal.signal(number, signal.SIG_DFL)
 
     for number in numbers:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, set_once)
+    return stop
+
+
+async def _shut_down_after(stop: asyncio.Event, agent: BrokerAgent) -> None:
+    await stop.wait()
+    agent.shut_down()
+
+
+async def _cluster_id(session: Session, client: Client, stop: asyncio.Event, seconds: float) -> str:
+    """Return the id of the cluster; empty if a stop was requested first.
+
+    A broker may be started before its cluster, so nodes that do not answer are asked again.
+
+    Raises:
+        ClientError: None answered within ``seconds``.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    stopped = loop.create_task(stop.wait())
+    try:
+        while True:
+            asked = loop.create_task(client.describe_cluster())
+            await asyncio.wait((asked, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                asked.cancel()
+                return ""
+            try:
+                return asked.result().cluster_id
+            except library.UnavailableError as error:
+                if loop.time() >= deadline:
+                    raise
+                session.announce(f"no node answers yet: {error}")
+    finally:
+        stopped.cancel()
 
 
 class _Lines:

@@ -239,13 +239,13 @@ class RandomRun:
         state, topic_id = self.laboratory.state(TOPIC), self.laboratory.topic_id(TOPIC)
         for broker in self.laboratory.brokers.values():
             replica = self.laboratory.replica(TOPIC, broker.id)
-            told = broker.metadata.get(topic_id, {})
+            metadata = broker.metadata.get(topic_id, {})
             if (
                 (replica.leader_id, replica.leader_epoch) != (state.leader, state.leader_epoch)
                 or replica.partition_epoch != state.partition_epoch
-                or told != {0: (state.leader, state.leader_epoch)}
+                or metadata != {0: (state.leader, state.leader_epoch)}
             ):
-                violate("a broker was told something else", broker=broker.id, told=told)
+                violate("a broker was given something else", broker=broker.id, metadata=metadata)
 
     def _end(self) -> None:
         """Heal everything; then no reader lacks a record, and none finds a loss twice."""

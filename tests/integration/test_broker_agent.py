@@ -333,6 +333,21 @@ def test_a_fail_over_of_the_controller_changes_no_registration(tmp_path: Path) -
         assert leaders(cluster, "orders") == [2]
 
 
+def test_a_broker_may_be_started_before_its_cluster(tmp_path: Path) -> None:
+    with (
+        running(tmp_path, voters=1, settings=SETTINGS, starts=False) as cluster,
+        agents_of(cluster, tmp_path) as agents,
+    ):
+        early, stopped = agents.start(1, "--timeout", "1"), agents.start(2, "--timeout", "1")
+        for each in (early, stopped):
+            each.until("to ask again", lambda each=each: "no node answers yet" in each.errors)  # type: ignore[misc]
+        stopped.send(signal.SIGTERM)
+        assert stopped.wait() == 0
+        cluster.start_all()
+        early.until_state("active")
+        early.shut_down()
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 def test_an_agent_needs_two_rights_in_a_secured_cluster(tmp_path: Path) -> None:
     """CLUSTER_ACTION to register, READ of the log to follow it; each refusal ends the agent."""

@@ -238,12 +238,10 @@ def test_log_directories(node: Node, broker: None) -> None:
     node.ask("topic", "create", "placed", "--replication-factor", "1")
     assert node.ask("topic", "describe", "placed")["rows"][0]["directories"] == [own]
     status, out, err = node.run("broker", "assign", "5", own, "placed:0", "placed:7")
-    assert (status, "1 of 2 replicas were refused" in err) == (4, True)
-    assert "UNKNOWN_TOPIC_OR_PARTITION" in out
+    assert (status, "1 of 2" in err, "UNKNOWN_TOPIC_OR_PARTITION" in out) == (4, True, True)
     for arguments, code, text in (
         (("cordon", "6"), 4, "BROKER_ID_NOT_REGISTERED"),
         (("cordon", "5", "nonsense"), 2, "`quorate broker describe` shows the ids"),
-        (("assign", "5", own, "placed"), 2, "write it as topic:partition"),
         (("assign", "5", own, "none:0"), 4, "no such topic: none"),
         (("assign", "5", own, "placed:0", "--broker-epoch", "0"), 5, "STALE_BROKER_EPOCH"),
     ):

@@ -27,6 +27,7 @@ STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "st
 
 WATCHED = {
     "quorate/broker_agent/agent.py": "`run` awaits them; the failure of either ends the agent",
+    "quorate/cli/broker_agent.py": "the command awaits them; all end with it",
     "quorate/cli/broker_session.py": "the command awaits it",
     "quorate/cli/patience.py": "the command awaits it",
     "quorate/client/authenticator.py": "the calls that wait for it end with it",

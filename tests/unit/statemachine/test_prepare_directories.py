@@ -154,6 +154,15 @@ def test_a_cordon_outlives_a_restart_of_the_broker(number):
     assert not after(image, none.records).cluster.broker(1).cordoned_log_dirs
 
 
+def test_the_same_registration_again_changes_only_what_it_says() -> None:
+    image = after(cluster(), register(cluster(), number=1).records)
+    image = after(image, run(image, CordonLogDirs(1, (TWO[0],))).records)
+    assert register(image, number=1).records == []
+    assert register(image, number=1, cordoned=(TWO[0],)).records == []
+    (record,) = register(image, number=1, cordoned=()).records
+    assert record.cordoned_log_dirs == ()
+
+
 def test_a_registration_cordons_only_its_own_directories():
     with pytest.raises(CommandError, match="cordoned directory is none") as caught:
         register(cluster(), number=77, cordoned=(directory(2),))
@@ -230,6 +239,16 @@ def test_a_replica_in_a_lost_directory_leaves_the_isr_and_another_one_leads():
     assert state.directory(1) == DIRECTORY_LOST
     offline = assign(image, 0, where=directory(1, 9)).records
     assert after(image, offline).topics.partition(topic_id(1), 0).leader == 2
+
+
+def test_the_last_in_sync_replica_stays_in_the_isr_and_does_not_lead():
+    """Nobody else has its records; without its directory it cannot lead either."""
+    alone = PartitionRecord(3, topic_id(1), (1, 2), (1,), leader=1, leader_epoch=0)
+    image = cluster(alone)
+    state = after(image, assign(image, 3, where=DIRECTORY_LOST).records).topics.partition(
+        topic_id(1), 3
+    )
+    assert (state.isr, state.leader) == ((1,), -1)
 
 
 def test_each_replica_has_its_own_answer():
