@@ -17,8 +17,17 @@ class DriftingClock:
         self._wall_offset_ms = 0
         self._base_us = 0
         self._base_ms = _START_MS
+        self._slow_readings = 0
+        self._slow_ms = 0
 
     def now_ms(self) -> int:
+        if self._slow_readings:
+            self._slow_readings -= 1
+            self._base_ms += self._slow_ms
+        return self.seen_ms()
+
+    def seen_ms(self) -> int:
+        """Return the time as observers see it: to look at it takes none."""
         elapsed_us = self._scheduler.now_us - self._base_us
         return self._base_ms + elapsed_us * self._rate // 1_000_000
 
@@ -31,7 +40,7 @@ class DriftingClock:
 
     def set_rate(self, rate: int) -> None:
         """Continue from here at another rate, in parts per thousand of true time."""
-        self._base_ms, self._base_us = self.now_ms(), self._scheduler.now_us
+        self._base_ms, self._base_us = self.seen_ms(), self._scheduler.now_us
         self._rate = rate
 
     def jump(self, by_ms: int) -> None:
@@ -40,6 +49,13 @@ class DriftingClock:
         Never moves backwards.
         """
         self._base_ms += by_ms
+
+    def run_slowly(self, by_ms: int, readings: int) -> None:
+        """Let ``by_ms`` pass before each of the next ``readings``: the process gets little time.
+
+        So a deadline can come while the node is in the middle of a call.
+        """
+        self._slow_ms, self._slow_readings = by_ms, readings
 
     def true_us(self, deadline_ms: int) -> int:
         """Return the virtual time at which ``now_ms`` reaches ``deadline_ms``."""

@@ -79,7 +79,7 @@ class Cluster(Population):
         self.network.heal()
         self.note(0, "heal", "")
         for member in self.members.values():
-            member.heal_disk()
+            member.heal()
             if member.is_stopping or member.lacks:
                 member.crash("kill", KEEP_ALL, is_refusing=True)
             elif member.paused_until_us > self.scheduler.now_us:

@@ -115,6 +115,8 @@ class Incarnation(ReplicaHost):
             bootstrap=() if knows_peers else cluster.servers_of(member.id),
             relays=cluster.relays.of(member.id),
         )
+        self._gather_us = cluster.plan.gather_us
+        self.defers_delivery = self._gather_us > 0
         self.replica = Replica(stores, self, config)
 
     def end(self, rng: random.Random | None = None) -> bool:
@@ -324,6 +326,17 @@ class Incarnation(ReplicaHost):
         self._armed_us = None
         self.enter(self.replica.tick)
         self._cluster.note(self._id, "tick", "")
+
+    def on_delivery_due(self, is_urgent: bool) -> None:  # noqa: FBT001 - the driver's callback
+        # As a server does.
+        is_awaited = is_urgent or self.replica.controller.is_awaited
+        self._cluster.scheduler.after(0 if is_awaited else self._gather_us, self._deliver)
+
+    def _deliver(self) -> None:
+        if self.is_over or self._is_paused(self._deliver):
+            return
+        self.enter(self.replica.deliver)
+        self._cluster.note(self._id, "deliver", "gathered")
 
     def on_failure(self, error: BaseException) -> None:
         self._failure = error

@@ -103,7 +103,7 @@ class Member:
         process = Incarnation(self, cluster, stores, seed, uses_native_codec=uses_native_codec)
         self._process = process
         self.replica = process.replica
-        self.run_observer.opened(process.replica, self.clock.now_ms)
+        self.run_observer.opened(process.replica, self.clock.seen_ms)
         self.run_observer.nodes[self.id].is_corrupt = self.disk.files.is_flipped
         cluster.note(self.id, "start", f"incarnation {self.incarnation}")
         process.enter(process.replica.start)
@@ -199,9 +199,10 @@ class Member:
         if self._process is not None and self.disk.files.is_anything_flipped:
             self._process.scrub()
 
-    def heal_disk(self) -> None:
-        """Plan no more faults of the disk, and end one that makes it slow."""
+    def heal(self) -> None:
+        """Plan no more faults of the disk, and end what makes disk or process slow."""
         self.disk.heal()
+        self.clock.run_slowly(0, 0)
         if self._process is not None:
             self._process.disk_healed()
 

@@ -105,6 +105,7 @@ _TABLE = {
         cut 640 refused 36 straggled 500 stalls 100
         checkpoint 58 crash 39 crash-kill 2 crash-power 8 crash-reorder 9 crash-torn 5 drift 110
         isolate-leader 18 jump 130 heal 9 pause 130 start 8 strobe 110 wall-step 120
+        change-level 90 slow-calls 150
     """,
     "detection": """
         leaders 180 truncations 9 installs 40 checkpoints 1800 crashes 610 lossy_crashes 70

@@ -30,6 +30,8 @@ class FaultPlan:
     """Chance that a message is followed by a copy that must be refused or ignored."""
     disk_groups: int = 0
     """Most groups that one disk pass completes; 0 for all that wait."""
+    gather_us: int = 0
+    """How long a replica that does not lead gathers committed records before it applies them."""
 
     @staticmethod
     def draw(rng: random.Random, profile: Profile) -> FaultPlan:
@@ -51,4 +53,5 @@ class FaultPlan:
             # change.
             garbage=rng.choice(profile.garbage) if any(profile.garbage) else 0.0,
             disk_groups=rng.choice(profile.disk_groups) if any(profile.disk_groups) else 0,
+            gather_us=rng.choice(profile.gather_us) if any(profile.gather_us) else 0,
         )

@@ -32,6 +32,8 @@ class Profile:
     """Allowed numbers of observers unless the options give some; empty: the usual ones."""
     disk_groups: tuple[int, ...] = (0,)
     """Most groups that one disk pass completes; 0 for all that wait."""
+    gather_us: tuple[int, ...] = (0,)
+    """How long a replica that does not lead gathers committed records, as a server does."""
     chunk_bytes: int = 0
     """Length of a snapshot chunk; 0 lets the seed draw it."""
     relayed: tuple[float, ...] = ()
@@ -67,6 +69,7 @@ _DISK = {"failing-sync": 3, "full-disk": 3, "unreadable": 4, "hang": 3, "slow-di
 _CLOCKS = {"wall-step": 2, "strobe": 2, "drift": 2, "jump": 2}
 _ANY = {"pause": 6, "resign": 4, "transfer": 6, "checkpoint": 10}
 
+_GATHERED = (0, 2_000, 20_000)
 _ROUGH = (0.0, 0.01, 0.05)
 _LATE = (0.0, 0.02, 0.1)
 
@@ -121,6 +124,7 @@ PROFILES: dict[str, Profile] = {
             "processes and machines crash alone, together and repeatedly; power fails during calls",
             f"{_NOTHING_LOST}; unsynced bytes and names are lost, torn or reordered",
             {**_scaled(_CRASH, 2), "partition": 4, "heal": 8, "checkpoint": 10},
+            gather_us=_GATHERED,
         ),
         Profile(
             "membership",
@@ -205,18 +209,21 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             "clocks",
-            "clocks drift, jump and are set back and forth; processes stop for a while",
+            "clocks drift, jump, are set back and forth; processes stop for a while or run slowly",
             _NOTHING_LOST,
             {
                 **_scaled(_CLOCKS, 6),
+                "slow-calls": 20,
+                "change-level": 15,
                 "pause": 14,
                 "isolate-leader": 4,
                 "heal": 8,
-                "crash": 4,
-                "start": 10,
-                "checkpoint": 6,
+                "crash": 6,
+                "start": 18,
+                "checkpoint": 8,
             },
             drift_per_mille=(0, 20, 100),
+            gather_us=_GATHERED,
         ),
         Profile(
             "detection",
@@ -353,6 +360,7 @@ PROFILES: dict[str, Profile] = {
             loss=_ROUGH,
             duplication=_ROUGH,
             straggle=_LATE,
+            gather_us=_GATHERED,
         ),
     )
 }

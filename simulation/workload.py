@@ -352,7 +352,7 @@ class Client:
                     cluster.counts.reads += 1
                     replica.controller.wait_applied(offset, lambda: None)
 
-            now_ms = member.clock.now_ms()
+            now_ms = member.clock.seen_ms()
             cluster.ages.check(
                 node_id,
                 replica.node.freshness(now_ms),

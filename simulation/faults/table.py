@@ -7,6 +7,7 @@ from collections.abc import Callable
 from simulation.faults import (
     disks,
     downloads,
+    features,
     identities,
     links,
     processes,
@@ -32,6 +33,7 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "resign": processes.resign,
     "transfer": processes.transfer,
     "change-voters": voters.change_voters,
+    "change-level": features.change_level,
     "checkpoint": processes.checkpoint,
     "crash-relay": relays.crash_relay,
     "pause-relay": relays.pause_relay,
@@ -65,6 +67,7 @@ ACTS: dict[str, Callable[[Site], bool]] = {
     "strobe": times.strobe,
     "drift": times.drift,
     "jump": times.jump,
+    "slow-calls": times.slow_calls,
     "older-release": releases.older_release,
     "other-codec": releases.other_codec,
 }

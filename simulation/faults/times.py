@@ -47,3 +47,12 @@ def jump(site: Site) -> bool:
         member.clock.jump(site.some_us(2_000_000) // 1000)
         member.wake()
     return member is not None
+
+
+def slow_calls(site: Site) -> bool:
+    """Let time pass inside the next calls of a node, which gets little of its processor."""
+    member = site.any(up=True)
+    if member is not None:
+        member.clock.run_slowly(site.rng.randint(1, 20), site.rng.randint(50, 500))
+        member.wake()
+    return member is not None
