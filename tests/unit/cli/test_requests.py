@@ -32,7 +32,8 @@ WRITING = {
     *(VERBS[kind.name] for kind in wire.Command.DESCRIPTOR.oneofs_by_name["kind"].fields
       if kind.name in VERBS),
     "config set", "config delete", "config append", "config subtract",
-    "feature upgrade", "feature downgrade", "broker register", "broker unregister", "broker uncordon",
+    "feature upgrade", "feature downgrade", "broker register", "broker unregister",
+    "broker uncordon",
 } - set(OTHERS)  # fmt: skip
 """Verbs whose command is one of the metadata's commands."""
 
