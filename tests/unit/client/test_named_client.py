@@ -159,11 +159,15 @@ def test_a_request_is_applied_once_over_processes():
     async def scenario():
         node = Node()
         async with serving(node):
-            async with named(node, timeout_seconds=0.2, stall_seconds=5) as first:
-                await write(first, 1, "r1")
-                node.lost = 1
-                with pytest.raises(OutcomeUnknownError):
-                    await write(first, 2, "r2")
+            first = named(node, stall_seconds=60)
+            await write(first, 1, "r1")
+            node.lost = 1
+            pending = asyncio.ensure_future(write(first, 2, "r2"))
+            while node.lost:
+                await asyncio.sleep(0)
+            await first.close()
+            with pytest.raises(OutcomeUnknownError):
+                await pending
             end = node.bench.controller.image.provenance.end_offset
             async with named(node) as second:
                 answer = await write(second, 2, "r2")

@@ -124,14 +124,16 @@ def test_an_unknown_outcome_fails_later_writes_and_says_which_are_unknown():
 
     async def scenario():
         node = Node()
-        async with serving(node), ordered(node, timeout_seconds=0.3, stall_seconds=5) as client:
+        async with serving(node), ordered(node, stall_seconds=60) as client:
             await write(client, 1)
             node.holds = True
             first = asyncio.ensure_future(write(client, 2))
-            later = [asyncio.ensure_future(client.write(setting(v), timeout=30)) for v in (3, 4)]
+            later = [asyncio.ensure_future(write(client, value)) for value in (3, 4)]
             while len(node.held) < 3:
                 await asyncio.sleep(0)
             fresh = [asyncio.ensure_future(write(client, value)) for value in range(10, 60)]
+            # Its deadline passes.
+            next(iter(client._writer._open.sent.values())).deadline = 0.0
             ends = await asyncio.gather(first, *later, *fresh, return_exceptions=True)
             assert [type(each) for each in ends[:3]] == [OutcomeUnknownError] * 3
             assert type(ends[-1]) is PrecedingWriteFailedError
