@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from quorate.controller import group
+from quorate.controller.claims import Taking
 from quorate.controller.controller import Controller
 from simulation import commands, environment, episode, healing, recording, workload
 from simulation.invariants.run_observer import RunObserver
@@ -37,7 +38,7 @@ def waits_for_nothing(patch: Patch) -> None:
 
 def refusals_leave_their_number(patch: Patch) -> None:
     """A repeated command is refused, but a late copy of it may still be applied."""
-    patch.setattr(group, "_needs_fence", lambda command: False)
+    patch.setattr(group, "taking_of", lambda delta, command, context: Taking())
 
 
 def repeats_are_evaluated_anew(patch: Patch) -> None:

@@ -1,4 +1,4 @@
-# KIP-360: brokers that forget a producer with its last record. The producer is told UNKNOWN_PRODUCER_ID,
+# KIP-360: brokers that forget a producer with its last record. To them it was never assigned: UNKNOWN_PRODUCER_ID,
 # and may not begin at 0 in the same epoch. Without a name it raises its own epoch and goes on (360.6).
 
 cluster brokers=(1,2) producers=forgotten
@@ -28,7 +28,7 @@ ok
 
 send p c
 ----
-refused: UNKNOWN_PRODUCER_ID: producer 0 is not known or has expired
+refused: UNKNOWN_PRODUCER_ID: producer 0 was never assigned
 
 # c has no outcome. The program decides whether to send it again; the producer is in its next epoch.
 send p c

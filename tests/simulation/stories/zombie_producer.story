@@ -27,11 +27,11 @@ b is at 1 in epoch 0
 
 send old c
 ----
-refused: INVALID_PRODUCER_EPOCH: producer 0: epoch 0 is older than 1
+refused: INVALID_PRODUCER_EPOCH: producer 0 with epoch 0 was replaced by producer 0 with epoch 1
 
 repeat old
 ----
-refused: INVALID_PRODUCER_EPOCH: producer 0: epoch 0 is older than 1
+refused: INVALID_PRODUCER_EPOCH: producer 0 with epoch 0 was replaced by producer 0 with epoch 1
 
 replicate orders
 ----
