@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from pathlib import Path
 
@@ -22,11 +23,13 @@ def test_a_server_reports_ready_turns_and_its_stop(tmp_path: Path) -> None:
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager,
         running(tmp_path / "cluster", voters=1, starts=False) as cluster,
     ):
-        manager.bind(str(tmp_path / "notify"))
+        # In the abstract namespace: the path of a temporary folder may be too long for a socket.
+        name = f"quorate-test-{secrets.token_hex(8)}"
+        manager.bind(f"\0{name}")
         manager.settimeout(PATIENCE_SECONDS)
         cluster.loads_anew = True
         cluster.environment |= {
-            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "NOTIFY_SOCKET": f"@{name}",
             "WATCHDOG_USEC": str(int(WATCHDOG_SECONDS * 1_000_000)),
         }
         node = cluster.nodes[1]

@@ -79,6 +79,8 @@ def values_of(annotation):
     """A strategy for one field, read off its annotation."""
     if annotation in BY_TYPE:
         return BY_TYPE[annotation]
+    if annotation.endswith(" | None"):
+        return st.none() | values_of(annotation.removesuffix(" | None"))
     if annotation == "SingleCommand":
         return st.one_of([some(kind) for kind in get_args(commands.SingleCommand)])
     if not annotation.startswith("tuple["):

@@ -220,7 +220,7 @@ def record_structs() -> str:
 _HEADER_NOTES = {
     "principal": "the authenticated principal, or the name that the client gave, marked as such",
     "client-id": "the client's own name",
-    "request-id": "the request within that client",
+    "request-id": "the request within that client; of a named writer it is kept with its answer",
     "reason": "the reason that the requester gave",
     "traceparent": "W3C trace context",
     "open": "the oldest sequence whose answer the producer still lacked, in decimal",

@@ -25,6 +25,7 @@ OTHERS = {
     "quorum add-voter": "no command of the metadata",
     "quorum remove-voter": "no command of the metadata",
     "quorum update-voter": "no command of the metadata",
+    "quorum transfer-leader": "no command of the metadata",
 }
 """Verbs with a dry run that take no request id."""
 

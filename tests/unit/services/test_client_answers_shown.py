@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from quorate.services.answers import ANSWERS, HEALTH_AND_REFLECTION
-from quorum.v1 import admin_pb2, metadata_pb2
+from quorum.v1 import admin_pb2, authentication_pb2, metadata_pb2
 from tests.support.refusals import client_refusals, shown_by
 
 
 def test_every_method_has_a_row() -> None:
     names = [
         method
-        for module in (metadata_pb2, admin_pb2)
+        for module in (metadata_pb2, admin_pb2, authentication_pb2)
         for service in module.DESCRIPTOR.services_by_name.values()
         for method in service.methods_by_name
     ]
