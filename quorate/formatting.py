@@ -115,6 +115,8 @@ def format_directory(
     directory = partition_directory(plan.data_dir)
     if segment_bases(fs.list_directory(directory)):
         raise IdentityError("holds a log but no identity; formatting would adopt it", directory)
+    # Each by itself: only the last one that is made is for its owner alone.
+    fs.make_directory(plan.data_dir)
     fs.make_directory(directory)
     write_checkpoint(
         fs,

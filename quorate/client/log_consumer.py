@@ -219,8 +219,7 @@ class LogConsumer:
     def _advance(self, position: LogPosition, response: FetchLogResponse) -> list[LogRecord]:
         """Take the records at and above the position; the batch may begin below it.
 
-        The digest goes on from the response's, if the position has none, and behind a batch that
-        came without its secrets from the one that the node names.
+        Behind a batch that came without its secrets, the digest is the one that the node names.
         """
         records: list[LogRecord] = []
         digest = position.log_digest or response.log_digest
@@ -231,18 +230,15 @@ class LogConsumer:
             self._lineage.add(
                 batch.leader_epoch, start, digest if start == batch.base_offset else b""
             )
-            if batch.base_offset in redacted:
-                digest = redacted[batch.base_offset]
-            else:
-                digest = fold(digest, batch.data) if digest else b""
+            folded = fold(digest, batch.data) if digest else b""
+            digest = redacted.get(batch.base_offset, folded)
             self._position = LogPosition(batch.end_offset, batch.leader_epoch, log_digest=digest)
         return records
 
     def _meet_leader(self, leader_id: int, leader_epoch: int) -> None:
         """Handle a newer leader: the records read under the old one are verified first.
 
-        An epoch without a leader is ignored: the quorum may stay below it, and its nodes would
-        refuse a reader with that epoch.
+        An epoch without a leader is ignored: a quorum that stays below it would refuse its reader.
         """
         if leader_id < 0 or leader_epoch <= self._leader_epoch:
             return

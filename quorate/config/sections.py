@@ -219,6 +219,13 @@ class TlsConfig:
     observer_name: str = setting(
         "", "Name in the certificate of a node that must never vote, as observer-{id}.example."
     )
+    key_password_file: Path = setting(
+        Path(), "File of mode 0600 with the password of an encrypted key.", kafka="ssl.key.password"
+    )
+    crl_file: Path = setting(
+        Path(), "PEM lists of revoked certificates, one for each authority; read again when it "
+        "changes.",
+    )  # fmt: skip
 
     @property
     def is_enabled(self) -> bool:
@@ -232,6 +239,11 @@ class TlsConfig:
             found.append("tls.cert_file and tls.key_file must be set together")
         if self.is_enabled and self.ca_file == Path():
             found.append("tls.ca_file must be set with tls.cert_file, to verify peers")
+        found += [
+            f"tls.{key} needs tls.cert_file"
+            for key in ("key_password_file", "crl_file")
+            if getattr(self, key) != Path() and not self.is_enabled
+        ]
         if self.require_client_cert and not self.is_enabled:
             found.append("tls.require_client_cert needs tls.cert_file")
         if self.node_name and not self.require_client_cert:

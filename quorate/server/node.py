@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -22,6 +23,7 @@ from metrics.http import HttpServer
 from metrics.observer import Observer
 from metrics.process_metrics import register_process_metrics
 from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.secret_files import read_secret
 from quorate.config.security import load_token
 from quorate.config.server_config import ServerConfig
 from quorate.replica.boot import BootReport, Stores, open_stores
@@ -45,6 +47,8 @@ from quorate.server.tracing import command_tracing
 from quorate.services.access_gate import AccessGate
 from quorate.services.admission import ServiceLimits
 from quorate.services.registration import ClientServices
+from quorate.services.revocation_gate import RevocationGate
+from quorate.services.revoked_certificates import RevokedCertificates
 from quorum.core.contract.local_events import ShutDown
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ListenError, StorageError
@@ -206,6 +210,7 @@ class ServerNode:
             client_message_bytes_max=self._config.limits.client_message_bytes_max,
             wrappers=(
                 RpcCounter(self._observer),
+                *self._revocation_gates(),
                 *([] if policy is None else [AccessGate(node, policy)]),
             ),
             with_reflection=self._config.security.reflection,
@@ -345,10 +350,21 @@ class ServerNode:
             tls=self._tls.metrics_context() if is_secure and self._tls else None,
         )
 
+    def _revocation_gates(self) -> list[RevocationGate]:
+        tls = self._config.tls
+        if tls.crl_file == Path():
+            return []
+        return [RevocationGate(RevokedCertificates(tls.crl_file, tls.ca_file))]
+
     def _load_tls(self) -> TlsIdentity | None:
         tls = self._config.tls
         if not tls.is_enabled:
             return None
         own_names = self._names.all_of(self._config.node.id) if self._names else ()
-        files = TlsFiles(tls.cert_file, tls.key_file, tls.ca_file, own_names)
+        password = ""
+        if tls.key_password_file != Path():
+            password = read_secret(tls.key_password_file, "tls.key_password_file")
+        files = TlsFiles(
+            tls.cert_file, tls.key_file, tls.ca_file, own_names, password, tls.crl_file
+        )
         return TlsIdentity(files, require_client_certificate=tls.require_client_cert)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import logging
 import random
 import secrets
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from prometheus_client import disable_created_metrics
 
@@ -154,8 +156,30 @@ def _filesystem(name: str) -> FileSystem:
     if not name:
         return OsFileSystem(DescriptorReserve())
     module, _, attribute = name.partition(":")
+    if not _is_of_tests(module):
+        raise ConfigError(
+            [f"node.filesystem is for test builds only: {name} is not in the tests of a checkout"]
+        )
     try:
         made: FileSystem = getattr(importlib.import_module(module), attribute)()
     except (ImportError, AttributeError) as error:
         raise ConfigError([f"node.filesystem: {name} cannot be loaded: {error}"]) from error
     return made
+
+
+def _is_of_tests(module: str) -> bool:
+    """Whether a module lies in the tests of a checkout, which no installation has.
+
+    A module that does not exist passes: the import says so.
+    """
+    try:
+        found = importlib.util.find_spec(module)
+    except ImportError:
+        return True
+    if found is None or found.origin is None:
+        return found is None
+    place = Path(found.origin).resolve()
+    return any(
+        each.name == "tests" and (each.parent / "pyproject.toml").is_file()
+        for each in place.parents
+    )

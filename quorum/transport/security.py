@@ -36,6 +36,10 @@ class TlsFiles:
     authorities: Path
     own_names: tuple[str, ...] = ()
     """Names of which the certificate must carry one (``node_names``); empty: any name."""
+    key_password: str = field(default="", repr=False)
+    """Of an encrypted key; empty: it is not encrypted."""
+    revoked: Path = Path()
+    """List of revoked certificates (CRL) that TCP streams are checked with; none by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +84,7 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
         _context(ssl.PROTOCOL_TLS_CLIENT),
         _context(ssl.PROTOCOL_TLS_SERVER),
     )
-    try:
-        # gRPC would accept any content and fail at the first handshake without a reason. An empty
-        # password prevents a prompt for an encrypted key.
-        for context in contexts:
-            context.load_cert_chain(files.certificate, files.key, password="")
-    except (ssl.SSLError, OSError) as error:
-        problems.append(f"{files.certificate} with key {files.key}: {error}")
-    try:
-        for context in contexts:
-            context.load_verify_locations(files.authorities)
-    except (ssl.SSLError, OSError) as error:
-        problems.append(f"{files.authorities}: no usable PEM certificate: {error}")
+    problems += _load_into(contexts, files)
     if not problems and files.own_names and not _carries_own_name(files):
         problems.append(
             f"{files.certificate}: no subject alternative name {' or '.join(files.own_names)}, "
@@ -99,7 +92,56 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
         )
     if problems:
         raise ConfigError(problems)
-    return TlsMaterial(contents[0], contents[1], contents[2], *contexts)
+    key = _plain_key(contents[1], files) if files.key_password else contents[1]
+    return TlsMaterial(contents[0], key, contents[2], *contexts)
+
+
+def _load_into(contexts: tuple[ssl.SSLContext, ...], files: TlsFiles) -> list[str]:
+    """Load the files into the contexts of both ends; return what is wrong with them."""
+    problems: list[str] = []
+    try:
+        # gRPC would accept any content and fail at the first handshake without a reason. An empty
+        # password prevents a prompt for an encrypted key.
+        for context in contexts:
+            context.load_cert_chain(files.certificate, files.key, password=files.key_password)
+    except (ssl.SSLError, OSError) as error:
+        hint = "" if files.key_password else "; is the key encrypted? set tls.key_password_file"
+        problems.append(f"{files.certificate} with key {files.key}: {error}{hint}")
+    try:
+        for context in contexts:
+            context.load_verify_locations(files.authorities)
+    except (ssl.SSLError, OSError) as error:
+        problems.append(f"{files.authorities}: no usable PEM certificate: {error}")
+    if files.revoked != Path():
+        try:
+            for context in contexts[:2]:
+                context.load_verify_locations(files.revoked)
+                context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+        except (ssl.SSLError, OSError) as error:
+            problems.append(f"{files.revoked}: no usable list of revoked certificates: {error}")
+    return problems
+
+
+def _plain_key(data: bytes, files: TlsFiles) -> bytes:
+    """Return an encrypted key as gRPC takes it; it stays in memory.
+
+    Raises:
+        ConfigError: The library is missing, or the key cannot be decrypted.
+    """
+    try:
+        from cryptography.hazmat.primitives import serialization as pem
+    except ImportError as error:
+        raise ConfigError(
+            [
+                "tls.key_password_file needs cryptography: install it with "
+                "`pip install 'quorate[certs]'`"
+            ]
+        ) from error
+    try:
+        key = pem.load_pem_private_key(data, files.key_password.encode())
+    except (ValueError, TypeError) as error:
+        raise ConfigError([f"{files.key}: {error}"]) from error
+    return key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
 
 
 def _context(protocol: int) -> ssl.SSLContext:
@@ -200,7 +242,9 @@ class TlsIdentity:
 
 def _carries_own_name(files: TlsFiles) -> bool:
     return any(
-        carries_name(files.certificate, files.key, files.authorities, name)
+        carries_name(
+            files.certificate, files.key, files.authorities, name, password=files.key_password
+        )
         for name in files.own_names
     )
 
@@ -214,7 +258,7 @@ def _configuration(material: TlsMaterial) -> grpc.ServerCertificateConfiguration
 def _signature(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
     """Return a value that changes when one of the files does; None for a missing one."""
     found: list[tuple[int, int, int] | None] = []
-    for path in (files.certificate, files.key, files.authorities):
+    for path in (files.certificate, files.key, files.authorities, files.revoked):
         try:
             status = path.stat()
         except OSError:
@@ -224,7 +268,9 @@ def _signature(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
     return tuple(found)
 
 
-def carries_name(certificate: Path, key: Path, authorities: Path, name: str) -> bool:
+def carries_name(
+    certificate: Path, key: Path, authorities: Path, name: str, *, password: str = ""
+) -> bool:
     """Whether a client that expects ``name`` would accept the names of this certificate.
 
     It tries an in-memory handshake. Other problems of the chain are ignored: peers may have
@@ -234,7 +280,7 @@ def carries_name(certificate: Path, key: Path, authorities: Path, name: str) -> 
         OSError: A file cannot be read; ``ssl.SSLError`` is one.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(certificate, key, password="")
+    server.load_cert_chain(certificate, key, password=password)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(authorities)
     client.hostname_checks_common_name = False

@@ -3,93 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from quorate.demo.ports import free_ports
 from quorate.features import INITIAL_LEVELS, KAFKA_INITIAL_LEVELS
+from tests.integration.lone_node import COMMAND_SECONDS_MAX, Node
 from tests.support import fork_server
 from tests.support.doc_metrics import CATALOG
 
 pytestmark = pytest.mark.integration
-
-START_LINES_MAX = 200
-COMMAND_SECONDS_MAX = 60.0
-
-
-class Node:
-    """A standalone server process and the commands given to it."""
-
-    def __init__(self, folder: Path, codec: str) -> None:
-        self.port, self.metrics_port = free_ports(2)
-        self.codec = codec
-        self._environment = {
-            **os.environ,
-            "QUORATE__NODE__ID": "1",
-            "QUORATE__NODE__DATA_DIR": str(folder / "data"),
-            "QUORATE__LISTENERS__CLIENT": f"127.0.0.1:{self.port}",
-            "QUORATE__CLUSTER__RECORD_CODEC": codec,
-            "QUORATE__METRICS__LISTEN": f"127.0.0.1:{self.metrics_port}",
-            "QUORATE_BOOTSTRAP": f"127.0.0.1:{self.port}",
-        }
-        assert self.run("format", "--cluster-id", "cli-test", "--standalone")[0] == 0
-        self.process = self.start("server")
-        self.wait_for(self.process, "event=serving")
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "quorate", *arguments],
-            env=self._environment,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    @staticmethod
-    def wait_for(process: subprocess.Popen[str], words: str) -> None:
-        assert process.stderr is not None
-        seen = []
-        for _ in range(START_LINES_MAX):
-            line = process.stderr.readline()
-            seen.append(line)
-            if words in line:
-                return
-            if not line:
-                break
-        raise AssertionError(f"{words!r} never came:\n{''.join(seen)}")
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        done = fork_server.run(
-            "quorate", arguments, environment=self._environment, timeout=COMMAND_SECONDS_MAX
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    def ask(self, *arguments: str) -> Any:
-        status, out, err = self.run("-o", "json", *arguments)
-        assert status == 0, err
-        return json.loads(out)
-
-    def page(self, path: str, accept: str = "*/*") -> str:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.metrics_port}{path}", headers={"Accept": accept}
-        )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return str(answer.read().decode())
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=30)
-        assert "event=stopped" in err
-        return self.process.returncode
 
 
 @pytest.fixture(scope="module", params=["native", pytest.param("kafka", marks=pytest.mark.long)])
@@ -182,42 +109,6 @@ def test_acls(node: Node) -> None:
     assert {row["operation"] for row in gone} == {"read", "alter-configs"}
     node.ask("acl", "remove", "--yes")
     assert node.ask("acl", "list")["rows"] == []
-
-
-def test_users(node: Node, tmp_path: Path) -> None:
-    secret = tmp_path / "password"
-    secret.write_text("pencil\n")
-    secret.chmod(0o600)
-    new = ("--new-password-file", str(secret))
-    assert node.ask("user", "add", "alice", *new, "--dry-run")["dry_run"] is True
-    assert node.ask("user", "list")["rows"] == []
-    added = node.ask("user", "add", "alice", *new, "--mechanism", "SCRAM-SHA-256")
-    assert added["mechanisms"] == ["SCRAM-SHA-256"]
-    status, _, err = node.run("user", "add", "alice", *new)
-    assert (status, "--replace changes the password" in err) == (5, True)
-    node.ask("user", "add", "alice", *new, "--replace", "--iterations", "8192")
-    node.ask("user", "add", "bob", *new)
-    shown = [{"name": "alice", "mechanism": "SCRAM-SHA-512", "iterations": 8192}]
-    assert node.ask("user", "describe", "alice")["rows"] == shown
-    assert [each["name"] for each in node.ask("user", "list")["rows"]] == ["alice", "bob"]
-    node.ask("user", "remove", "bob", "--yes", "--reason", "left")
-    for verb in ("describe", "remove"):
-        status, _, err = node.run("user", verb, "bob", *(["--yes"] if verb == "remove" else []))
-        assert (status, "no such user: bob" in err) == (4, True)
-    node.ask("user", "remove", "alice", "--yes")
-    assert node.ask("user", "list")["rows"] == []
-
-
-def test_a_password_is_no_argument_and_its_file_is_of_its_owner(node: Node, tmp_path: Path) -> None:
-    status, _, err = node.run("user", "add", "alice")
-    assert (status, "no terminal to ask" in err, "--new-password-file" in err) == (2, True, True)
-    secret = tmp_path / "password"
-    secret.write_text("pencil")
-    secret.chmod(0o644)
-    status, _, err = node.run("user", "add", "alice", "--new-password-file", str(secret))
-    assert (status, "chmod 600 it" in err) == (2, True)
-    status, _, err = node.run("user", "add", "alice", "--iterations", "4095")
-    assert (status, "4096<=x<=16384" in err) == (2, True)
 
 
 def test_an_acl_without_a_resource_is_a_usage_error(node: Node) -> None:

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from quorate.cli.main import cli
-from tests.integration.test_cli_against_server import Node
+from tests.integration.lone_node import Node
 
 REFUSED = (
     "topic create taken --assignment 5",

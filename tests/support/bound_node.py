@@ -21,11 +21,11 @@ from quorum.types import Endpoint, ReplicaKey, Voter
 
 @asynccontextmanager
 async def bound_node(
-    folder: Path, files: TlsFiles, **security: Any
+    folder: Path, files: TlsFiles, *, crl: Path | None = None, **security: Any
 ) -> AsyncIterator[tuple[str, str, ServerNode]]:
     """Yield the addresses of the node, with and without a certificate, and the node.
 
-    ``security`` are settings of that section.
+    ``crl`` is its list of revoked certificates; ``security`` are settings of that section.
     """
     port, sasl_port = free_ports(2)
     address, sasl = f"127.0.0.1:{port}", f"127.0.0.1:{sasl_port}"
@@ -44,6 +44,7 @@ async def bound_node(
             require_client_cert=True,
             node_name="node-{id}.quorum.test",
             observer_name="observer-{id}.quorum.test",
+            crl_file=crl or Path(),
         ),
         security=SecurityConfig(mode="bound", **{"operators": ("User:admin.test",), **security}),
     )

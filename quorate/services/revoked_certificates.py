@@ -1,0 +1,125 @@
+"""Certificates that an authority has revoked: a list (CRL) from a file, reloaded when it changes.
+
+gRPC's Python server cannot read such lists, so the certificate of a caller is checked when a call
+begins. TCP streams are checked by OpenSSL in the handshake.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from quorum.errors import ConfigError
+
+_LOGGER = logging.getLogger(__name__)
+LOOKED_AT_S: Final = 1.0
+"""How often the file is looked at."""
+KNOWN_MAX: Final = 1_000
+"""Certificates whose issuer and number are remembered; beyond that all are forgotten."""
+_CERTIFICATE: Final = "x509_pem_cert"
+_EXTRA: Final = "install it with `pip install 'quorate[certs]'`"
+
+
+class RevokedCertificates:
+    """The revoked certificates of one file, which may hold lists of several authorities.
+
+    Any thread may use it. An unusable replacement is reported once, and the last list stays. A list
+    beyond its end is used as well: an old list revokes more than none.
+    """
+
+    def __init__(
+        self, path: Path, authorities: Path, *, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Read the file.
+
+        Raises:
+            ConfigError: It cannot be read, holds no list, or one that no authority has signed.
+        """
+        self._path = path
+        self._authorities = authorities
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._known: dict[bytes, tuple[bytes, int]] = {}
+        self._seen = self._signature()
+        self._looked_at = now_s()
+        self._revoked = self._load()
+
+    @property
+    def path(self) -> Path:
+        """The file of the list."""
+        return self._path
+
+    def names(self, auth: Any) -> bool:
+        """Whether the caller of a call has shown a revoked certificate.
+
+        ``auth`` is gRPC's authentication context of the call.
+        """
+        pem = next(iter(auth.get(_CERTIFICATE, ())), None)
+        if pem is None:
+            return False
+        with self._lock:
+            self._look()
+            return self._identity(pem) in self._revoked
+
+    def _identity(self, pem: bytes) -> tuple[bytes, int]:
+        """Return issuer and number of a certificate."""
+        found = self._known.get(pem)
+        if found is None:
+            from cryptography import x509
+
+            certificate = x509.load_pem_x509_certificate(pem)
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            found = certificate.issuer.public_bytes(), certificate.serial_number
+            self._known[pem] = found
+        return found
+
+    def _look(self) -> None:
+        now = self._now_s()
+        if now - self._looked_at < LOOKED_AT_S:
+            return
+        self._looked_at = now
+        seen = self._signature()
+        if seen == self._seen:
+            return
+        # Set first: an unusable file is reported once.
+        self._seen = seen
+        try:
+            self._revoked = self._load()
+        except ConfigError as error:
+            _LOGGER.error("event=crl_unusable error=%s", error)
+        else:
+            _LOGGER.info("event=crl_loaded revoked=%d", len(self._revoked))
+
+    def _load(self) -> frozenset[tuple[bytes, int]]:
+        try:
+            from cryptography import x509
+            from cryptography.exceptions import UnsupportedAlgorithm
+        except ImportError as error:
+            raise ConfigError([f"tls.crl_file needs cryptography: {_EXTRA}"]) from error
+        try:
+            authorities = x509.load_pem_x509_certificates(self._authorities.read_bytes())
+            parts = self._path.read_bytes().split(b"-----END X509 CRL-----")[:-1]
+            lists = [x509.load_pem_x509_crl(part + b"-----END X509 CRL-----\n") for part in parts]
+            revoked: set[tuple[bytes, int]] = set()
+            for each in lists:
+                signers = [one for one in authorities if one.subject == each.issuer]
+                if not any(each.is_signature_valid(one.public_key()) for one in signers):  # type: ignore[arg-type]
+                    raise ValueError("a list that no authority of tls.ca_file has signed")
+                revoked |= {(each.issuer.public_bytes(), one.serial_number) for one in each}
+        except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise ConfigError([f"tls.crl_file {self._path}: {error}"]) from error
+        if not lists:
+            raise ConfigError([f"tls.crl_file {self._path}: no PEM list (X509 CRL) in it"])
+        return frozenset(revoked)
+
+    def _signature(self) -> tuple[int, int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino

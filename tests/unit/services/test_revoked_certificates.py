@@ -1,0 +1,170 @@
+"""Revoked certificates and encrypted keys, at a node that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+
+from quorate.certificates.authority import Authority, make_authority
+from quorate.certificates.names import Kind
+from quorate.server.process import _filesystem
+from quorate.services.revocation_gate import RevocationGate
+from quorate.services.revoked_certificates import RevokedCertificates
+from quorum.errors import ConfigError
+from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
+from tests.support.bound_node import bound_node
+from tests.support.certificates import authority, caller, node
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_authority(
+        tmp_path, title="ours", node_name="n-{id}", observer_name="o-{id}", days=9999, now_ms=NOW_MS
+    )
+    return tmp_path
+
+
+def issued(folder: Path, name: str) -> Path:
+    made = Authority(folder).issue(Kind.CLIENT, name, (), days=9999, now_ms=NOW_MS)
+    return made.certificate
+
+
+def write_list(folder: Path, *revoked: Path, signer: Path | None = None, stem: str = "ca") -> Path:
+    key_file = (signer or folder) / f"{stem}.key"
+    key: Any = serialization.load_pem_private_key(key_file.read_bytes(), None)
+    issuer = x509.load_pem_x509_certificate((folder / f"{stem}.pem").read_bytes()).subject
+    at = datetime.datetime.fromtimestamp(NOW_MS / 1000, datetime.UTC)
+    builder = x509.CertificateRevocationListBuilder().issuer_name(issuer).last_update(at)
+    builder = builder.next_update(at + datetime.timedelta(days=9))
+    for each in revoked:
+        number = x509.load_pem_x509_certificate(each.read_bytes()).serial_number
+        entry = x509.RevokedCertificateBuilder().serial_number(number).revocation_date(at).build()
+        builder = builder.add_revoked_certificate(entry)
+    signed = builder.sign(key, hashes.SHA256())
+    new = folder / "crl.new"
+    new.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    return new.replace(folder / "crl.pem")
+
+
+def shown(certificate: Path) -> dict[str, list[bytes]]:
+    return {"x509_pem_cert": [certificate.read_bytes()]}
+
+
+def test_a_list_is_read_again_and_an_unusable_one_is_not(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, lost = issued(folder, "good.test"), issued(folder, "lost.test")
+    now = 0.0
+    revoked = RevokedCertificates(write_list(folder), folder / "ca.pem", now_s=lambda: now)
+    assert not revoked.names(shown(lost))
+    write_list(folder, lost)
+    now = 2.0
+    assert revoked.names(shown(lost))
+    assert not revoked.names(shown(good))
+    assert not revoked.names({})
+    (folder / "crl.pem").write_text("nonsense")
+    for seconds in (4.0, 6.0):
+        now = seconds
+        assert revoked.names(shown(lost))
+    assert caplog.text.count("event=crl_unusable") == 1
+
+
+def test_a_list_of_a_stranger_is_refused(folder: Path, tmp_path_factory: Any) -> None:
+    other = tmp_path_factory.mktemp("other")
+    make_authority(
+        other, title="ours", node_name="n-{id}", observer_name="o-{id}", days=9999, now_ms=NOW_MS
+    )
+    with pytest.raises(ConfigError, match="no authority of"):
+        RevokedCertificates(write_list(folder, signer=other), folder / "ca.pem", now_s=float)
+    empty = folder / "empty.pem"
+    empty.write_text("")
+    with pytest.raises(ConfigError, match="no PEM list"):
+        RevokedCertificates(empty, folder / "ca.pem", now_s=float)
+
+
+def encrypted(folder: Path, password: str) -> TlsFiles:
+    made = Authority(folder).issue(Kind.VOTER, "1", ("127.0.0.1",), days=9999, now_ms=NOW_MS)
+    key: Any = serialization.load_pem_private_key(made.key.read_bytes(), None)
+    made.key.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"pencil"),
+        )
+    )
+    return TlsFiles(made.certificate, made.key, folder / "ca.pem", ("n-1",), password)
+
+
+def test_a_node_serves_with_an_encrypted_key(folder: Path) -> None:
+    files = encrypted(folder, "pencil")
+    assert "pencil" not in repr(files)
+
+    async def run() -> None:
+        identity = TlsIdentity(files, require_client_certificate=False)
+        server = grpc.aio.server()
+        port = server.add_secure_port("127.0.0.1:0", identity.server_credentials())
+        await server.start()
+        credentials = grpc.ssl_channel_credentials((folder / "ca.pem").read_bytes())
+        async with grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
+            await asyncio.wait_for(channel.channel_ready(), 20)
+        await server.stop(None)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("password", ["", "pen"])
+def test_a_wrong_password_of_a_key_is_named(folder: Path, password: str) -> None:
+    with pytest.raises(ConfigError, match=r"voter-1\.key") as refused:
+        load_tls(encrypted(folder, password))
+    assert ("tls.key_password_file" in str(refused.value)) is (not password)
+
+
+def test_a_file_system_of_anywhere_but_the_tests_is_refused() -> None:
+    assert _filesystem("tests.integration.full_disk:FullDiskFileSystem") is not None
+    with pytest.raises(ConfigError, match="test builds only"):
+        _filesystem("quorum.log.filesystem:OsFileSystem")
+    with pytest.raises(ConfigError, match="test builds only"):
+        _filesystem("subprocess:Popen")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_a_revoked_caller_is_refused_while_the_node_runs(tmp_path: Path) -> None:
+    """And everything that the node has written is for its owner only."""
+    authority(tmp_path, "ours")
+    server = node(tmp_path, "ours", "n1", "DNS:node-1.quorum.test")
+    lost, kept = (caller(tmp_path, "ours", name, f"DNS:{name}.test") for name in ("lost", "kept"))
+    crl = write_list(tmp_path, stem="ours")
+
+    async def check(address: str, files: TlsFiles) -> grpc.StatusCode:
+        shown = [each.read_bytes() for each in (files.authorities, files.key, files.certificate)]
+        credentials = grpc.ssl_channel_credentials(*shown)
+        async with grpc.aio.secure_channel(address, credentials) as channel:
+            call = channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20)
+            return await call.code()
+
+    async def run() -> None:
+        async with bound_node(tmp_path, server, crl=crl) as (address, _, made):
+            assert await check(address, lost) is grpc.StatusCode.OK
+            write_list(tmp_path, lost.certificate, stem="ours")
+            (gate,) = (
+                each for each in made._listeners._wrappers if isinstance(each, RevocationGate)
+            )
+            gate._revoked._looked_at -= 10
+            assert await check(address, lost) is grpc.StatusCode.UNAUTHENTICATED
+            assert await check(address, kept) is grpc.StatusCode.OK
+
+    asyncio.run(run())
+    for place in (tmp_path / "n1", *(tmp_path / "n1").rglob("*")):
+        mode = stat.S_IMODE(place.stat().st_mode)
+        assert mode == (0o700 if place.is_dir() else 0o600), (place, oct(mode))
