@@ -11,9 +11,11 @@ from typing import TypeVar
 from quorate.client.client import Client
 from quorate.client.errors import ClientError, OffsetOutOfRangeError
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
+from quorate.client.queries import LOCAL
 from quorate.demo.local_cluster import ClusterError, LocalNode
 from quorum.log_position import LogPosition
 from quorum.v1 import commands_pb2 as wire
+from quorum.v1.metadata_pb2 import ReadOptions
 from tests.integration.kill_schedule import Round, Victims
 from tests.integration.processes import POLL_SECONDS, Processes
 from tests.integration.write_check import (
@@ -167,8 +169,8 @@ class Campaign:
         await self._until_found("a reader at the end of the log", read_to_the_end)
         for node in self.cluster.voters:
             async with Client([node.address], client_id="check") as client:
-                topics = await _all_topics(client)
-                configs = await _configs(client, config_topics)
+                topics = await all_topics(client)
+                configs = await written_configs(client, config_topics)
             self.violations += [
                 f"node {node.id}: {text}" for text in image_violations(ledger, topics, configs)
             ]
@@ -245,18 +247,22 @@ class Campaign:
         return found
 
 
-async def _all_topics(client: Client) -> list[str]:
+async def all_topics(client: Client, read: ReadOptions = LOCAL) -> list[str]:
+    """Return the name of every topic, at a read level."""
     names: list[str] = []
     while True:
-        page = await client.list_topics(after_name=names[-1] if names else "")
+        page = await client.list_topics(after_name=names[-1] if names else "", read=read)
         names += [topic.name for topic in page.topics]
         if not page.has_more:
             return names
 
 
-async def _configs(client: Client, topics: Iterable[str]) -> dict[str, int]:
+async def written_configs(
+    client: Client, topics: Iterable[str], read: ReadOptions = LOCAL
+) -> dict[str, int]:
+    """Return the load's configuration of each topic, at a read level."""
     answer = await client.describe_configs(
-        [(wire.CONFIG_RESOURCE_TYPE_TOPIC, topic) for topic in topics]
+        [(wire.CONFIG_RESOURCE_TYPE_TOPIC, topic) for topic in topics], read=read
     )
     return {
         found.resource.name: int(entry.value)

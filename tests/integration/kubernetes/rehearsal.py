@@ -15,8 +15,9 @@ from typing import Any
 
 from quorate.client.client import Client
 from quorate.client.log_consumer import ResetPolicy
+from quorate.client.queries import LINEARIZABLE
 from quorum.log_position import LogPosition
-from tests.integration.kill_campaign import _all_topics, _configs
+from tests.integration.kill_campaign import all_topics, written_configs
 from tests.integration.kubernetes.controller import Controller
 from tests.integration.kubernetes.kubelet import _environment
 from tests.integration.kubernetes.pod_template import PodSet, pod_set
@@ -162,8 +163,9 @@ class Rehearsal:
     async def _violations(self, config_topics: list[str]) -> list[str]:
         """What a client that knows nothing reads, against what was acknowledged."""
         async with Client(self.addresses, client_id="check") as client:
-            topics = await _all_topics(client)
-            configs = await _configs(client, config_topics)
+            # Any pod may answer, and one that follows may lack the last acknowledged write.
+            topics = await all_topics(client, LINEARIZABLE)
+            configs = await written_configs(client, config_topics, LINEARIZABLE)
             consumer = client.consumer(reset=ResetPolicy.NONE, position=LogPosition(0))
             values: list[bytes] = []
             position = consumer.position

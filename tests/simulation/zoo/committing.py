@@ -59,7 +59,7 @@ BUGS = (
     Bug(
         "duplicates-not-recognised",
         duplicates_not_recognised,
-        ("acknowledged-survives", "no-crash"),
+        ("acknowledged-survives", "no-crash", "processed-once"),
         "requirements 360",
     ),
     Bug(

@@ -294,6 +294,17 @@ def test_messages_that_are_none_are_refused(tmp_path: Path) -> None:
     with_node(tmp_path, scenario)
 
 
+def test_a_message_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(at: Setting) -> None:
+        monkeypatch.setattr("quorate.services.calls.MESSAGE_BYTES_MAX", 100)
+        large = AuthenticateRequest(mechanism="SCRAM-SHA-256", data=b"n" * 100)
+        code, why = await status_of(at, bytes(large.SerializeToString()))
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "more than 100" in why
+
+    with_node(tmp_path, scenario)
+
+
 def test_an_exchange_that_stalls_ends(tmp_path: Path) -> None:
     async def scenario(at: Setting) -> None:
         at.node._services._reads.seconds = 0.05

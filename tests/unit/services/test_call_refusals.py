@@ -33,7 +33,14 @@ UNARY = [
     if not method.client_streaming and not method.server_streaming
 ]
 READS = [name for name in UNARY if "read" in METHODS[name][1].input_type.fields_by_name]
-CHANGES = ["Write", "TransferLeadership", "AddVoter", "RemoveVoter", "UpdateVoter"]
+CHANGES = [
+    "Write",
+    "CreateSnapshot",
+    "TransferLeadership",
+    "AddVoter",
+    "RemoveVoter",
+    "UpdateVoter",
+]
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 WIRE = {**vars(admin_pb2), **vars(metadata_pb2)}
@@ -143,12 +150,13 @@ def test_a_change_that_is_cut_short_is_unknown(method: str) -> None:
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
         begun = asyncio.Event()
 
-        async def never(_asked: object) -> Any:
+        async def never(*_asked: object, **_options: object) -> Any:
             begun.set()
             await asyncio.get_running_loop().create_future()
 
         node.held = []
         node.change_voters = never  # type: ignore[method-assign]
+        node.create_snapshot = never  # type: ignore[method-assign]
         node.transfer_leadership = never  # type: ignore[method-assign]
         call = asyncio.ensure_future(reason(channel, method, request(method)))
         await (node.holds(1) if method == "Write" else begun.wait())

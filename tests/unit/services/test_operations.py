@@ -9,7 +9,8 @@ import re
 import pytest
 
 from quorate.client import Client, RefusedError
-from quorate.services.ports import Outcome
+from quorate.services.errors import RequestRefusedError
+from quorate.services.ports import Outcome, SnapshotMade
 from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, Voter
@@ -37,6 +38,20 @@ def test_a_transfer_goes_to_the_leader_and_returns_the_new_leader() -> None:
         assert [node.asked_to_lead for node in nodes] == [[], [3], []]
 
     with_client(scenario, leader=2, ask=(1, 2, 3))
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_with_the_cause() -> None:
+    async def full(*, dry_run: bool) -> SnapshotMade:
+        cause = "the disk has no room for a checkpoint"
+        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, cause)
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        for node in nodes:
+            node.create_snapshot = full
+        with pytest.raises(RefusedError, match="no room"):
+            await client.create_snapshot()
+
+    with_client(scenario)
 
 
 def test_every_change_is_in_the_audit_log_with_who_and_why(
