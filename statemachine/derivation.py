@@ -15,6 +15,7 @@ KIP-455 for completing a reassignment, KIP-966 for ELR.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -31,10 +32,10 @@ from statemachine.records import (
     PartitionChangeRecord,
 )
 from statemachine.sections.cluster import DIRECTORY_UNASSIGNED, ClusterView
-from statemachine.sections.configs import ConfigsView
+from statemachine.sections.configs import ConfigsView, ResourceType
 from statemachine.sections.features import FeaturesView
 from statemachine.sections.partition_index import PartitionSet
-from statemachine.sections.partitions import PartitionState
+from statemachine.sections.partitions import AlikeChange, PartitionState, alike_key
 from statemachine.sections.topics import TopicsView
 
 DERIVATION_VERSION = 1
@@ -94,6 +95,19 @@ def derive(view: DerivationView, event: BrokerEvent) -> list[PartitionChangeReco
         ReplayError: The broker is not registered, or with another epoch.
         UnknownRecordError: The event names a derivation version this release does not have.
     """
+    return list(derivation_of(view, event).records())
+
+
+def derivation_of(view: DerivationView, event: BrokerEvent) -> Derivation:
+    """Return the changes that follow from ``event`` without making a record of each.
+
+    ``view`` is the state before the event. Its partitions may change while they are derived,
+    because the change of one depends on no other; the rest of it must not.
+
+    Raises:
+        ReplayError: The broker is not registered, or with another epoch.
+        UnknownRecordError: The event names a derivation version this release does not have.
+    """
     check_derivable(event)
     broker = view.cluster.broker(event.broker_id)
     if broker is None or broker.epoch != event.broker_epoch:
@@ -101,16 +115,53 @@ def derive(view: DerivationView, event: BrokerEvent) -> list[PartitionChangeReco
             f"{type(event).__name__} for broker {event.broker_id} epoch {event.broker_epoch}, "
             f"registered: {'none' if broker is None else broker.epoch}"
         )
-    rules = _RulesV1(view, event)
-    topics = view.topics
-    changes = []
-    for topic_id, index in _affected(topics, event):
-        state = topics.partition(topic_id, index)
-        if state is not None:
-            change = rules.change(topic_id, index, state)
-            if change is not None:
-                changes.append(change)
-    return changes
+    return Derivation(view, _affected(view.topics, event), _RulesV1(view, event))
+
+
+class Derivation:
+    """What one event does to partitions, found topic by topic."""
+
+    def __init__(self, view: DerivationView, affected: PartitionSet, rules: _RulesV1) -> None:
+        self._view = view
+        self.affected = affected
+        """Every partition that may change, and some that do not."""
+        self.changes_in = rules.changes_in
+        """Return a topic's changes, to be asked for the state of each partition."""
+
+    def records(self) -> Iterator[PartitionChangeRecord]:
+        """Yield the changes as records, by topic id and partition."""
+        topics = self._view.topics
+        for topic_id, index in self.affected:
+            state = topics.partition(topic_id, index)
+            alike = None if state is None else self.changes_in(topic_id).of(state)
+            if alike is not None:
+                yield alike.record(topic_id, index)
+
+
+class TopicChanges:
+    """The changes of one event, in topics with the same settings.
+
+    Partitions placed alike change alike: all but the two epochs decides, and thousands of
+    partitions of a broker share it.
+    """
+
+    __slots__ = ("_derive", "_settings", "known")
+
+    def __init__(self, rules: _RulesV1, settings: tuple[int, bool]) -> None:
+        self._derive = rules.change
+        self._settings = settings
+        self.known: dict[tuple[object, ...], AlikeChange | None] = {}
+        """By ``alike_key``; None for states that do not change."""
+
+    def of(self, state: PartitionState) -> AlikeChange | None:
+        """Return the change of a partition in this state, or None if there is none."""
+        key = alike_key(state)
+        known = self.known
+        if key in known:
+            return known[key]
+        change = self._derive(state, self._settings)
+        found = known[key] = None if change is None else AlikeChange(state, change)
+        return found
 
 
 def _affected(topics: TopicsView, event: BrokerEvent) -> PartitionSet:
@@ -121,9 +172,6 @@ def _affected(topics: TopicsView, event: BrokerEvent) -> PartitionSet:
     if isinstance(event, BrokerFencedEvent) and event.unclean:
         found |= topics.eligible_of(broker_id)
     return found
-
-
-_EPOCHS_AT = PartitionState._fields.index("leader_epoch")
 
 
 @dataclass(slots=True)
@@ -151,41 +199,36 @@ class _RulesV1:
         self._is_unclean = isinstance(event, BrokerFencedEvent) and event.unclean
         self._has_elr = view.features.level(ELR_VERSION) > 0
         self._shrink_bumps = view.features.metadata_version < _ISR_SHRINK_LEVEL
-        self._topic_settings: dict[Uuid, tuple[int, bool]] = {}
-        self._known: dict[tuple[object, ...], PartitionChangeRecord | None] = {}
+        configs = view.configs
+        self._default_min_isr = configs.value(ResourceType.BROKER, "", _MIN_ISR_CONFIG)
+        self._default_unclean = configs.value(ResourceType.BROKER, "", _UNCLEAN_CONFIG)
+        self._by_settings: dict[tuple[int, bool], TopicChanges] = {}
+        self._default = self._changes_with(self._default_min_isr, self._default_unclean)
 
-    def change(
-        self, topic_id: Uuid, index: int, state: PartitionState
-    ) -> PartitionChangeRecord | None:
-        """Return the change of one partition, or None if there is none."""
-        settings = self._settings(topic_id)
-        # Partitions placed alike change alike: all but the two epochs decides, and thousands of
-        # partitions of a broker share it.
-        alike = (*state[:_EPOCHS_AT], *state[_EPOCHS_AT + 2 :], settings)
-        if alike in self._known:
-            found = self._known[alike]
-        else:
-            found = self._known[alike] = self._change(state, settings)
-        if found is None:
-            return None
-        return PartitionChangeRecord(
-            index,
-            topic_id,
-            found.isr,
-            found.leader,
-            found.replicas,
-            found.removing_replicas,
-            found.adding_replicas,
-            found.leader_recovery_state,
-            found.directories,
-            found.eligible_leader_replicas,
-            found.last_known_elr,
+    def changes_in(self, topic_id: Uuid) -> TopicChanges:
+        """Return the changes in a topic, by its min.insync.replicas and unclean election."""
+        name = self._view.topics.name_of(topic_id) or ""
+        values = self._view.configs.of(ResourceType.TOPIC, name)
+        if not values:
+            return self._default
+        return self._changes_with(
+            values.get(_MIN_ISR_CONFIG, self._default_min_isr),
+            values.get(_UNCLEAN_CONFIG, self._default_unclean),
         )
 
-    def _change(
+    def _changes_with(self, min_isr: str | None, unclean: str | None) -> TopicChanges:
+        is_number = min_isr is not None and min_isr.isascii() and min_isr.isdecimal()
+        wanted = max(1, int(min_isr)) if min_isr is not None and is_number else 1
+        settings = (wanted, unclean == "true")
+        found = self._by_settings.get(settings)
+        if found is None:
+            found = self._by_settings[settings] = TopicChanges(self, settings)
+        return found
+
+    def change(
         self, state: PartitionState, settings: tuple[int, bool]
     ) -> PartitionChangeRecord | None:
-        """Return the change of every partition in this state; it names no partition."""
+        """Return the change of every partition in this state, or None; it names no partition."""
         min_isr, unclean_allowed = settings
         outcome = _Outcome(
             state.replicas,
@@ -207,18 +250,6 @@ class _RulesV1:
             elif state.leader != NO_NODE and not outcome.isr:
                 outcome.last_known_elr = (state.leader,)
         return self._difference(state, outcome)
-
-    def _settings(self, topic_id: Uuid) -> tuple[int, bool]:
-        """Return min.insync.replicas and whether unclean election is allowed, from the image."""
-        found = self._topic_settings.get(topic_id)
-        if found is None:
-            name = self._view.topics.name_of(topic_id) or ""
-            text = self._view.configs.topic_value(name, _MIN_ISR_CONFIG)
-            is_number = text is not None and text.isascii() and text.isdecimal()
-            min_isr = max(1, int(text)) if text is not None and is_number else 1
-            unclean = self._view.configs.topic_value(name, _UNCLEAN_CONFIG) == "true"
-            found = self._topic_settings[topic_id] = (min_isr, unclean)
-        return found
 
     def _keep_elr(self, state: PartitionState, outcome: _Outcome, min_isr: int) -> None:
         if len(outcome.isr) >= min(min_isr, len(outcome.replicas)):

@@ -152,24 +152,24 @@ def _broker_epoch(delta: OpenImage, record: records.BrokerEpochRecord) -> None:
 
 
 def _broker_fenced(delta: OpenImage, record: records.BrokerFencedEvent) -> None:
-    _apply_derived(delta, derivation.derive(delta, record))
+    _apply_derived(delta, record)
     delta.open_cluster().set_fenced(record.broker_id, record.broker_epoch, fenced=True)
 
 
 def _broker_unfenced(delta: OpenImage, record: records.BrokerUnfencedEvent) -> None:
-    _apply_derived(delta, derivation.derive(delta, record))
+    _apply_derived(delta, record)
     delta.open_cluster().set_fenced(record.broker_id, record.broker_epoch, fenced=False)
 
 
 def _broker_shutdown(delta: OpenImage, record: records.BrokerShutdownEvent) -> None:
-    _apply_derived(delta, derivation.derive(delta, record))
+    _apply_derived(delta, record)
     delta.open_cluster().set_shutting_down(record.broker_id, record.broker_epoch)
 
 
-def _apply_derived(delta: OpenImage, changes: list[records.PartitionChangeRecord]) -> None:
-    topics = delta.open_topics()
-    for change in changes:
-        topics.replay_change(change)
+def _apply_derived(delta: OpenImage, event: derivation.BrokerEvent) -> None:
+    derived = derivation.derivation_of(delta, event)
+    if derived.affected:
+        delta.open_topics().replay_derived(derived.affected, derived.changes_in)
 
 
 def _begin_import(delta: OpenImage, record: records.BeginImportRecord) -> None:

@@ -79,7 +79,8 @@ class ConfigsDelta(ConfigsView):
 
     def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
         """Return all values set for exactly this resource; empty if there are none."""
-        return self._resources.group((resource_type, resource_name))
+        # A plain number: this may store the key, and checkpoints contain it.
+        return self._resources.group((int(resource_type), resource_name))
 
     def settle(self) -> ConfigsImage:
         """Return the image as of now; the delta stays usable."""

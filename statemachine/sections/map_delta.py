@@ -113,6 +113,11 @@ class NestedMapDelta(Generic[G, K, V]):
             self._outer = self._outer.delete(group)
         return settled
 
+    def present(self, group: G) -> Map[K, V] | MapMutation[K, V]:
+        """Return one group for reading until it is changed; empty if there is none."""
+        opened = self._opened.get(group)
+        return self._outer.get(group, EMPTY_MAP) if opened is None else opened
+
     def groups(self) -> list[G]:
         """Return every group that is not empty, in no particular order."""
         return list(self.settle())

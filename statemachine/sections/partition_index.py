@@ -17,7 +17,7 @@ from immutables import Map, MapMutation
 
 from quorum.types import Uuid
 from statemachine.sections.map_delta import EMPTY_MAP, NestedMapDelta
-from statemachine.sections.partitions import PartitionState
+from statemachine.sections.partitions import IndexMove, PartitionState
 
 PartitionKey: TypeAlias = tuple[Uuid, int]
 """Topic id and partition number."""
@@ -43,15 +43,18 @@ class PartitionSet:
         self._words = words
 
     def __iter__(self) -> Iterator[PartitionKey]:
-        words = self._words
-        for key in sorted(words):
-            topic_id = key if len(key) == _UUID_BYTES else key[:_UUID_BYTES]
-            first = int.from_bytes(key[_UUID_BYTES:], "big") << _WORD_BITS
-            bits = words[key]
+        for _, topic_id, first, bits in self.words():
             while bits:
                 lowest = bits & -bits
                 yield topic_id, first + lowest.bit_length() - 1
                 bits ^= lowest
+
+    def words(self) -> Iterator[tuple[bytes, Uuid, int, int]]:
+        """Yield each word in order: key, topic id, the partition number of bit 0, bits."""
+        words = self._words
+        for key in sorted(words):
+            topic_id = key if len(key) == _UUID_BYTES else key[:_UUID_BYTES]
+            yield key, topic_id, int.from_bytes(key[_UUID_BYTES:], "big") << _WORD_BITS, words[key]
 
     def __bool__(self) -> bool:
         return bool(self._words)
@@ -107,6 +110,28 @@ class PartitionIndexDelta:
             _set(self.leader.open_group(new.leader), word, bit)
         if old.elr != new.elr:
             _move(self.elr, word, bit, old.elr, new.elr)
+
+
+class IndexMoves:
+    """Stores moves of many partitions, word by word, while nothing else uses the indexes."""
+
+    __slots__ = ("_groups", "_indexes")
+
+    def __init__(self, index: PartitionIndexDelta) -> None:
+        self._indexes = index.isr, index.leader, index.elr
+        self._groups: dict[IndexMove, MapMutation[bytes, int]] = {}
+
+    def store(self, word: bytes, moves: Mapping[IndexMove, int]) -> None:
+        """Store moves in one word, each with the bits of its partitions."""
+        groups = self._groups
+        for move, bits in moves.items():
+            group = groups.get(move)
+            if group is None:
+                group = groups[move] = self._indexes[move.kind].open_group(move.broker_id)
+            if move.enters:
+                group[word] = group.get(word, 0) | bits
+            else:
+                _clear(group, word, bits)
 
 
 def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexDelta:

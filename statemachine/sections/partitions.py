@@ -5,9 +5,10 @@ See: docs/reference/record-types.md (Metadata records).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar, cast
 
-from quorum.types import NO_NODE, Uuid
+from quorum.types import NO_NODE, NodeId, Uuid
 from statemachine.records import (
     LEADER_UNCHANGED,
     RECOVERED,
@@ -126,3 +127,87 @@ def changed_state(state: PartitionState, change: PartitionChangeRecord) -> Parti
         state.elr if elr is None else elr,
         state.last_known_elr if last_known is None else last_known,
     )
+
+
+_EPOCHS_AT = PartitionState._fields.index("leader_epoch")
+_BEHIND_EPOCHS = _EPOCHS_AT + 2
+_new_tuple = tuple.__new__
+
+
+def alike_key(state: PartitionState) -> tuple[object, ...]:
+    """Return everything but the two epochs: equal for partitions that change alike."""
+    return state[:_EPOCHS_AT] + state[_BEHIND_EPOCHS:]
+
+
+ISR_INDEX, LEADER_INDEX, ELR_INDEX = range(3)
+
+
+class IndexMove(NamedTuple):
+    """A partition enters or leaves a broker's set in one of the indexes by broker."""
+
+    kind: int
+    """``ISR_INDEX``, ``LEADER_INDEX`` or ``ELR_INDEX``."""
+    broker_id: NodeId
+    enters: bool
+
+
+class AlikeChange:
+    """One change of every partition in the same state but for its two epochs.
+
+    ``moves`` says what changes in the indexes by broker.
+    """
+
+    __slots__ = (
+        "_before_epochs",
+        "_behind_epochs",
+        "_change",
+        "_leader_epochs",
+        "moves",
+    )
+
+    def __init__(self, old: PartitionState, change: PartitionChangeRecord) -> None:
+        """``change`` is that of any partition in the state ``old``; it names none."""
+        new = changed_state(old, change)
+        self._change = change
+        self._before_epochs = new[:_EPOCHS_AT]
+        self._behind_epochs = new[_BEHIND_EPOCHS:]
+        self._leader_epochs = new.leader_epoch - old.leader_epoch
+        self.moves: tuple[IndexMove, ...] = (
+            *_moves(ISR_INDEX, old.isr, new.isr),
+            *_moves(LEADER_INDEX, (old.leader,), (new.leader,)),
+            *_moves(ELR_INDEX, old.elr, new.elr),
+        )
+
+    def applied_to(self, state: PartitionState) -> PartitionState:
+        """Return the new state of a partition that is in such a state."""
+        return _new_tuple(
+            PartitionState,
+            (
+                *self._before_epochs,
+                state.leader_epoch + self._leader_epochs,
+                state.partition_epoch + 1,
+                *self._behind_epochs,
+            ),
+        )
+
+    def record(self, topic_id: Uuid, index: int) -> PartitionChangeRecord:
+        """Return the change of that partition as a record."""
+        change = self._change
+        return PartitionChangeRecord(
+            index,
+            topic_id,
+            change.isr,
+            change.leader,
+            change.replicas,
+            change.removing_replicas,
+            change.adding_replicas,
+            change.leader_recovery_state,
+            change.directories,
+            change.eligible_leader_replicas,
+            change.last_known_elr,
+        )
+
+
+def _moves(index: int, old: tuple[int, ...], new: tuple[int, ...]) -> Iterator[IndexMove]:
+    for broker in sorted(set(old).symmetric_difference(new)):
+        yield IndexMove(index, broker, broker in new)

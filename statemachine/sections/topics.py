@@ -11,7 +11,9 @@ Invariants:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from immutables import Map
 
@@ -26,17 +28,35 @@ from statemachine.records import (
 from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta, ReadMap
 from statemachine.sections.partition_index import (
     BrokerPartitions,
+    IndexMoves,
     PartitionIndexDelta,
     PartitionSet,
     index_of,
 )
-from statemachine.sections.partitions import PartitionState, changed_state, state_of
+from statemachine.sections.partitions import (
+    AlikeChange,
+    IndexMove,
+    PartitionState,
+    alike_key,
+    changed_state,
+    state_of,
+)
 from statemachine.sections.tracking import ChangeTracker
 
 _TOPIC = TopicRecord.API_KEY
 _PARTITION = PartitionRecord.API_KEY
 _NO_PARTITIONS: Map[int, PartitionState] = EMPTY_MAP
 _NO_WORDS: Map[bytes, int] = EMPTY_MAP
+
+
+class DerivedChanges(Protocol):
+    """The changes of one event in one topic (``statemachine.derivation``)."""
+
+    known: dict[tuple[object, ...], AlikeChange | None]
+    """What ``of`` has found so far, by ``alike_key``."""
+
+    def of(self, state: PartitionState) -> AlikeChange | None:
+        """Return the change of a partition in this state, or None if there is none."""
 
 
 class TopicsView(ABC):
@@ -224,6 +244,41 @@ class TopicsDelta(TopicsView):
         if old is None:
             raise ReplayError(f"change to no partition: {uuid_to_text(topic_id)}-{index}")
         self._replace(topic_id, index, old, changed_state(old, change))
+
+    def replay_derived(
+        self, affected: PartitionSet, changes_in: Callable[[Uuid], DerivedChanges]
+    ) -> None:
+        """Change many partitions, each as ``replay_change`` does.
+
+        ``changes_in`` returns a topic's changes: None for a partition that does not change.
+        """
+        partitions, modified = self._partitions, self._tracker.modified
+        store = IndexMoves(self._indexed()).store
+        for word, topic_id, first, bits in affected.words():
+            of_topic = changes_in(topic_id)
+            known = of_topic.known
+            states = partitions.present(topic_id)
+            moves: dict[IndexMove, int] = {}
+            opened = None
+            while bits:
+                bit = bits & -bits
+                bits ^= bit
+                number = first + bit.bit_length() - 1
+                old = states.get(number)
+                if old is None:
+                    continue
+                key = alike_key(old)
+                change = known[key] if key in known else of_topic.of(old)
+                if change is None:
+                    continue
+                if opened is None:
+                    states = opened = partitions.open_group(topic_id)
+                opened[number] = change.applied_to(old)
+                modified((_PARTITION, topic_id, number))
+                for move in change.moves:
+                    moves[move] = moves.get(move, 0) | bit
+            if moves:
+                store(word, moves)
 
     def replay_removal(self, topic_id: Uuid) -> str:
         """Delete a topic and its partitions; return the name it had.

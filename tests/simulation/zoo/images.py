@@ -20,21 +20,22 @@ from statemachine.prepare.view import View
 from statemachine.records import (
     BrokerFencedEvent,
     InitProducerRecord,
-    PartitionChangeRecord,
     RegisterBrokerRecord,
 )
+from statemachine.sections.partition_index import PartitionSet
 from statemachine.sections.producers import ProducersDelta
+from statemachine.sections.topics import TopicsView
 from tests.simulation.zoo.bug import Bug, Patch
 
 
 def fenced_broker_kept_in_sync(patch: Patch) -> None:
     """A fenced broker stays in the ISR and remains a leader."""
-    derive = derivation.derive
+    affected = derivation._affected
 
-    def derive_nothing(view: Any, event: derivation.BrokerEvent) -> list[PartitionChangeRecord]:
-        return [] if isinstance(event, BrokerFencedEvent) else derive(view, event)
+    def affect_nothing(topics: TopicsView, event: derivation.BrokerEvent) -> PartitionSet:
+        return PartitionSet({}) if isinstance(event, BrokerFencedEvent) else affected(topics, event)
 
-    patch.setattr(derivation, "derive", derive_nothing)
+    patch.setattr(derivation, "_affected", affect_nothing)
 
 
 def topic_id_made_from_its_name(patch: Patch) -> None:

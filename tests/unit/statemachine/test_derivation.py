@@ -270,6 +270,61 @@ def test_version_1_agrees_with_the_change_builder(seed):
     assert derive(image, event) == expected
 
 
+def _image_of_topics(rng):
+    """Several topics, some with settings of their own; partitions on both sides of a word."""
+    records = [
+        FeatureLevelRecord("metadata.version", 25),
+        FeatureLevelRecord("eligible.leader.replicas.version", rng.randrange(2)),
+        *brokers(*range(1, 5), fenced=(5, 6)),
+        ConfigRecord(4, "", "min.insync.replicas", "2"),
+    ]
+    for topic in range(6):
+        topic_id = bytes([topic]) * 16
+        records.append(TopicRecord(f"topic-{topic}", topic_id))
+        if topic % 2:
+            unclean = rng.choice(["true", "false"])
+            records.append(
+                ConfigRecord(2, f"topic-{topic}", "unclean.leader.election.enable", unclean)
+            )
+        for index in (0, 1, 2, 1023, 1024, 2050):
+            replicas = tuple(rng.sample(range(1, 7), rng.randrange(1, 4)))
+            isr = replicas[: rng.randrange(1, len(replicas) + 1)]
+            leader = rng.choice([isr[0], isr[0], NO_NODE])
+            records.append(
+                PartitionRecord(
+                    index, topic_id, replicas, isr, leader=leader, leader_epoch=index,
+                    partition_epoch=topic,
+                )
+            )  # fmt: skip
+    delta = ImageDelta(EMPTY_IMAGE)
+    for record in records:
+        delta.replay(record)
+    return delta.finish()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_event_has_the_effect_of_the_changes_derived_from_it(seed):
+    """Partitions, indexes by broker and changed keys, in a delta with changes before the event."""
+    rng = random.Random(seed)
+    image = _image_of_topics(rng)
+    event = rng.choice([fence(1), BrokerShutdownEvent(3, 103), BrokerUnfencedEvent(5, 105)])
+    earlier = [PartitionChangeRecord(1, bytes([topic]) * 16, isr=(2,)) for topic in range(3)]
+    by_event, by_records = ImageDelta(image), ImageDelta(image)
+    for record in earlier:
+        by_event.replay(record)
+        by_records.replay(record)
+    changes = derive(by_event, event)
+    by_event.replay(event)
+    for change in changes:
+        by_records.replay(change)
+    assert by_event.changed_keys == by_records.changed_keys | {(0, event.broker_id)}
+    one, other = by_event.finish().topics, by_records.finish().topics
+    assert one == other
+    assert one.isr_index == other.isr_index
+    assert one.leader_index == other.leader_index
+    assert one.elr_index == other.elr_index
+
+
 def test_the_event_stays_small_and_its_cost_follows_the_broker_not_the_cluster():
     """Fencing a broker with 30 of 3,000 partitions looks at those 30 partitions only."""
     records = [*brokers(1, 2, 3)]
