@@ -34,8 +34,8 @@ release: setup client ## Build the files of a release into dist/: wheels, sdist,
 	@cp deploy/requirements.lock dist/
 	@cd dist && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 
-demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, KEEP=1 leaves it running)
-	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
+demo: setup ## Show the whole job on this machine (INPUT=DIR imports a real log, SECURE=1 secures it, KEEP=1 leaves it running)
+	@$(PY) -m quorate demo $(if $(INPUT),--input "$(INPUT)") $(if $(filter 1,$(SECURE)),--secure) $(if $(filter 1,$(KEEP)),--keep) $(ARGS)
 
 test: setup ## Run the tests that people wait for, two at a time where they wait (about five minutes)
 	@$(PY) -m $(if $(ARGS),pytest $(ARGS),tests.gate)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import threading
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -15,6 +17,9 @@ from rich.console import Console
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError
 from quorate.cli.session import Session
+
+if TYPE_CHECKING:
+    from quorate.demo.local_cluster import LocalCluster
 
 RETRY_SECONDS = 0.05
 
@@ -32,6 +37,11 @@ RETRY_SECONDS = 0.05
     "source",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="A real Kafka controller's metadata directory to import as well.",
+)
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Secure it: certificates, mode bound, a user with a password, ACLs (extra certs).",
 )
 @click.option("--keep", is_flag=True, help="Leave the cluster running at the end.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the written metadata.")
@@ -61,6 +71,7 @@ def demo(
     session: Session,
     folder: Path,
     source: Path | None,
+    secure: bool,
     keep: bool,
     seed: int,
     brokers: int,
@@ -74,17 +85,21 @@ def demo(
     """
     from quorate.demo.local_cluster import LocalCluster
     from quorate.demo.place import PlaceTakenError, take
+    from quorate.demo.security import ClusterSecurity
     from quorate.demo.stage import Stage, StepFailedError
-    from quorate.demo.story import SETTINGS, STEPS, Scale, Story
+    from quorate.demo.story import SECURED_STEPS, SETTINGS, STEPS, Scale, Story
 
     try:
         take(folder)
     except PlaceTakenError as error:
         raise CliError(str(error), hint=error.hint) from error
     console = Console(no_color=session.is_colourless)
-    cluster = LocalCluster(folder.resolve(), settings=SETTINGS, cluster_id="quorate-demo")
+    security = ClusterSecurity(folder.resolve() / "security") if secure else None
+    cluster = LocalCluster(
+        folder.resolve(), settings=SETTINGS, cluster_id="quorate-demo", security=security
+    )
     scale = Scale(brokers=brokers, topics=topics, partitions=partitions, seed=seed)
-    story = Story(cluster, Stage(console, STEPS), scale, source=source)
+    story = Story(cluster, Stage(console, SECURED_STEPS if secure else STEPS), scale, source=source)
     is_kept = False
 
     # A stopped demo stops its nodes, and so does one whose terminal was closed (not under nohup).
@@ -111,13 +126,16 @@ def demo(
             cluster.stop_all()
     console.print("\n[bold green]The whole job was done.[/]")
     if is_kept:
-        _print_usage(console, cluster.addresses, [n.process.pid for n in cluster.nodes.values()
-                                                      if n.process is not None])  # fmt: skip
+        _print_usage(console, cluster)
 
 
-def _print_usage(console: Console, addresses: list[str], pids: list[int]) -> None:
-    servers = ",".join(addresses)
+def _print_usage(console: Console, cluster: LocalCluster) -> None:
+    servers = ",".join(cluster.addresses)
+    pids = [node.process.pid for node in cluster.nodes.values() if node.process is not None]
     console.print("The cluster is still running. Talk to it with, for example:")
+    if cluster.security is not None:
+        for name, value in cluster.security.operator_environment.items():
+            console.print(f"  export {name}={shlex.quote(value)}", soft_wrap=True, highlight=False)
     for command in ("quorum describe replication", "topic list", "broker list"):
         console.print(f"  quorate --bootstrap {servers} {command}", soft_wrap=True)
     console.print(f"Stop it with: kill {' '.join(map(str, pids))}", soft_wrap=True)

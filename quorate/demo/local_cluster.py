@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.demo.ports import LOOPBACK, free_ports
+from quorate.demo.security import ClusterSecurity
 from quorum.errors import QuorateError
 from quorum.log.identity import draw_directory_id
 from quorum.types import uuid_to_text
@@ -56,6 +57,16 @@ class LocalNode:
         return f"{HOST}:{self.port}"
 
     @property
+    def user_address(self) -> str:
+        """``host:port`` for callers that prove a password; that for clients if it has no other."""
+        return str(self.settings.get("listeners.sasl", self.address))
+
+    @property
+    def metrics_address(self) -> str:
+        """``host:port`` for scrapers."""
+        return f"{HOST}:{self.metrics_port}"
+
+    @property
     def data_dir(self) -> Path:
         """The directory that ``quorate format`` made."""
         return self.folder / "data"
@@ -90,6 +101,7 @@ class LocalCluster:
     Args:
         folder: Everything is kept below it.
         settings: ``section.key`` to value, for every node's configuration file.
+        security: Makes it a cluster in mode bound, and ``command`` its operator; None: insecure.
     """
 
     program = "quorate"
@@ -103,10 +115,12 @@ class LocalCluster:
         settings: Mapping[str, object] | None = None,
         cluster_id: str = "quorate-local",
         environment: Mapping[str, str] | None = None,
+        security: ClusterSecurity | None = None,
     ) -> None:
         self.folder = folder
         self.cluster_id = cluster_id
         self.settings = dict(settings or {})
+        self.security = security
         self.environment = {**os.environ, "GRPC_VERBOSITY": "NONE", **(environment or {})}
         self.is_starting = False
         """Whether a process is being started that ``stop_all`` does not know yet."""
@@ -127,6 +141,8 @@ class LocalCluster:
             metrics_port=metrics_port,
             is_voter=is_voter,
         )
+        if self.security is not None:
+            node.settings |= self.security.settings(node_id, is_voter=is_voter)
         self.nodes[node_id] = node
         return node
 
@@ -135,6 +151,11 @@ class LocalCluster:
         """Client addresses of all voters."""
         return [node.address for node in self.nodes.values() if node.is_voter]
 
+    @property
+    def user_addresses(self) -> list[str]:
+        """Addresses of all voters for callers that prove a password, if they have such."""
+        return [node.user_address for node in self.nodes.values() if node.is_voter]
+
     # ------------------------------------------------------------------ start and stop of a node
 
     def add_observer(self, node_id: int) -> LocalNode:
@@ -142,7 +163,12 @@ class LocalCluster:
         return self._add(node_id, is_voter=False)
 
     def format(self, node: LocalNode) -> str:
-        """Write the node's configuration and format its directory; returns what it printed."""
+        """Write the node's configuration and format its directory; returns what it printed.
+
+        A secured node without a certificate gets one first.
+        """
+        if self.security is not None:
+            self.security.issue(self.command, node.id, is_voter=node.is_voter)
         self.configure(node)
         voters = (
             ["--initial-voters", self.initial_voters] if node.is_voter else ["--no-initial-voters"]
@@ -214,17 +240,20 @@ class LocalCluster:
 
     # ------------------------------------------------------------------ looking at it
 
-    def command(self, *arguments: str) -> str:
+    def command(self, *arguments: str, is_operator: bool = True) -> str:
         """Run ``quorate ARGUMENTS`` and return its standard output.
+
+        In a secured cluster it shows the operator's certificate, unless ``is_operator`` is false.
 
         Raises:
             ClusterError: It failed; with what it wrote to standard error.
         """
+        shown = self.security.operator_environment if self.security and is_operator else {}
         done = subprocess.run(
             [sys.executable, "-m", "quorate", *arguments],
             capture_output=True,
             text=True,
-            env=self.environment,
+            env={**self.environment, **shown},
             check=False,
         )
         if done.returncode != 0:
@@ -273,9 +302,13 @@ class LocalCluster:
         return None
 
     def _get(self, node: LocalNode, path: str) -> tuple[int, str]:
-        url = f"http://{HOST}:{node.metrics_port}{path}"
+        request = urllib.request.Request(f"http://{node.metrics_address}{path}")
+        context = None
+        if self.security is not None:
+            request = self.security.scrape(f"{node.metrics_address}{path}")
+            context = self.security.metrics_context
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=5, context=context) as answer:  # noqa: S310
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -10,27 +10,26 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from quorate.client.client import Client
 from quorate.client.errors import ClientError
+from quorate.demo.audit_steps import AuditSteps
 from quorate.demo.local_cluster import ClusterError, LocalCluster, LocalNode
+from quorate.demo.patience import POLL_SECONDS, SECONDS_MAX, until
+from quorate.demo.secure_steps import SecureSteps
 from quorate.demo.stage import Stage
 from quorate.demo.workload import Workload
 from quorum.v1 import commands_pb2 as wire
 
-Found = TypeVar("Found")
 STEPS = 12
+SECURED_STEPS = STEPS + 1
 CHUNKS_MIN = 20
-SECONDS_MAX = 120.0
 _CHUNKS_WANTED = 24
 _CHUNK = re.compile(r"event=chunk_received .*position=(\d+) chunk_bytes=(\d+) size=(\d+)")
 _INSTALLED = re.compile(r"event=download_ended .*outcome=installed")
-_EXPORTED = re.compile(r"end_offset: +(\d+)")
-_POLL_SECONDS = 0.05
 
 _SHOWN_METRICS = (
     "quorate_raft_state",
@@ -40,13 +39,6 @@ _SHOWN_METRICS = (
     "quorate_topics",
     "quorate_partitions ",
 )
-
-_QUESTIONS = {
-    "partitions": "the state of all partitions",
-    "leaders": "who led when",
-    "configs": "who changed what, and why",
-}
-_ROWS_SHOWN = 8
 
 SETTINGS: dict[str, object] = {
     "log.segment_bytes": 256 << 10,
@@ -81,7 +73,6 @@ class Story:
         self._client: Client
         self._workload: Workload
         self._log_sizes: dict[int, int] = {}
-        self.export_dir = cluster.folder / "export"
 
     async def run(self) -> None:
         """All steps in order.
@@ -92,18 +83,26 @@ class Story:
         stage = self._stage
         with stage.step("Format three voters and an observer, and start them"):
             self._start()
-        self._client = Client(
-            self.cluster.addresses, client_id="demo", reason="showing the whole job"
-        )
+        with stage.step("Elect a leader"):
+            await self._elect()
+        if self.cluster.security is not None:
+            steps = SecureSteps(self.cluster, self.cluster.security, stage)
+            with stage.step("Give a user a password and rights; the rest is refused"):
+                await asyncio.to_thread(steps.give_rights)
+                await asyncio.to_thread(steps.show_refusals)
+        self._client = self._connect(self.cluster.user_addresses, "showing the whole job")
         try:
             await self._with_cluster()
         finally:
             await self._client.close()
 
+    def _connect(self, addresses: list[str], reason: str = "") -> Client:
+        security = self.cluster.security
+        proof = {} if security is None else security.user_arguments()
+        return Client(addresses, client_id="demo", reason=reason, **proof)
+
     async def _with_cluster(self) -> None:
         stage = self._stage
-        with stage.step("Elect a leader"):
-            await self._elect()
         with stage.step("Write the metadata of a cluster through gRPC"):
             await self._write()
         async with self._workload.heartbeats():
@@ -119,16 +118,22 @@ class Story:
                 await self._compare()
             with stage.step("Query it over gRPC and scrape its metrics"):
                 await self._look()
+        audit = AuditSteps(self.cluster, stage, self._workload)
         with stage.step("Export the metadata history to Parquet"):
-            await self._export()
+            await audit.export()
         with stage.step("Ask the three audit questions, without a JVM"):
-            answers = await asyncio.to_thread(self._audit)
+            answers = await asyncio.to_thread(audit.ask_duckdb)
         with stage.step("Ask Spark as well: the same rows"):
-            await asyncio.to_thread(self._audit_in_spark, answers)
+            await asyncio.to_thread(audit.ask_spark, answers)
 
     # ------------------------------------------------------------------ steps
 
     def _start(self) -> None:
+        if self.cluster.security is not None:
+            self.cluster.security.make(self.cluster.command)
+            self._stage.announce(
+                f"an authority and secrets in {self.cluster.security.certs.parent}"
+            )
         self.cluster.add_observer(4)
         for node in self.cluster.nodes.values():
             self.cluster.format(node)
@@ -213,7 +218,7 @@ class Story:
             wire.CONFIG_RESOURCE_TYPE_TOPIC, self._workload.topics[0], "retention.ms", "3600001"
         )
         waited = time.monotonic() - began
-        successor = await self._until("a new leader", self._elected)
+        successor = await until("a new leader", self._elected)
         self._stage.announce(
             f"node {leader.id} killed; the next write was acknowledged after {waited * 1000:.0f} ms"
             f" by node {successor.id}"
@@ -225,7 +230,7 @@ class Story:
         self._stage.announce(f"node {leader.id} is back as a follower")
 
     async def _compare(self) -> None:
-        digests = await self._until("equal images", self._equal_digests)
+        digests = await until("equal images", self._equal_digests)
         for node_id, digest in digests.items():
             self._stage.announce(f"node {node_id}: image digest {digest}")
 
@@ -239,65 +244,6 @@ class Story:
         self._stage.announce("GET /metrics of the leader, a few lines of it")
         self._stage.show("\n".join(line for line in lines if line.startswith(_SHOWN_METRICS)))
 
-    async def _export(self) -> None:
-        topic = self._workload.topics[0]
-        # However long the export takes, every partition has a leader afterwards.
-        async with self._workload.heartbeats():
-            self._stage.show(await asyncio.to_thread(self._run_export))
-            for days in (3, 7):
-                await self._workload.set_retention(topic, days=days, reason=f"keep it {days} days")
-        broker, end_offset = await self._workload.fence_leader_of(topic)
-        self._stage.announce(
-            f"two configuration changes of {topic}, and broker {broker} fenced; exporting again"
-        )
-
-        async def exported() -> str | None:
-            # The committed offset of a directory may be a second old.
-            printed = await asyncio.to_thread(self._run_export)
-            found = _EXPORTED.search(printed)
-            return printed if found and int(found[1]) >= end_offset else None
-
-        self._stage.show(await self._until("an export of the changes", exported))
-        files = sorted(self.export_dir.rglob("*.parquet"))
-        if not files:
-            raise ClusterError(f"no Parquet file appeared in {self.export_dir}")
-        self._stage.announce(f"{len(files)} Parquet files in {self.export_dir}")
-
-    def _run_export(self) -> str:
-        # An observer's directory is the simplest live feed of the log.
-        observer = self.cluster.nodes[4]
-        return self.cluster.command("export", str(observer.data_dir), "--to", str(self.export_dir))
-
-    def _ask(self, question: str, *options: str) -> str:
-        topic = self._workload.topics[0]
-        self._stage.announce(
-            f"quorate audit {question} --export … --topic {topic} {' '.join(options)}  "
-            f"({_QUESTIONS[question]})"
-        )
-        folder = str(self.export_dir)
-        return self.cluster.command(
-            "audit", question, "--export", folder, "--topic", topic, *options
-        )
-
-    def _audit(self) -> dict[str, str]:
-        topic = self._workload.topics[0]
-        answers = {}
-        for question in _QUESTIONS:
-            answers[question] = self._ask(question)
-            rows = answers[question].rstrip().splitlines()
-            if len(rows) < 2:
-                raise ClusterError(f"audit {question} has no answer for {topic}")
-            self._stage.show("\n".join(rows[:_ROWS_SHOWN]))
-            if len(rows) > _ROWS_SHOWN:
-                self._stage.announce(f"… and {len(rows) - _ROWS_SHOWN} more rows")
-        return answers
-
-    def _audit_in_spark(self, answers: Mapping[str, str]) -> None:
-        for question, answer in answers.items():
-            if self._ask(question, "--engine", "spark") != answer:
-                raise ClusterError(f"audit {question} has other rows in Spark")
-        self._stage.announce(f"{len(answers)} answers, the same line by line")
-
     # ------------------------------------------------------------------ how it is done
 
     async def _churn_until(self, is_done: Callable[[], bool], on_write: Callable[[], None]) -> None:
@@ -308,7 +254,7 @@ class Story:
             while not await asyncio.to_thread(is_done):
                 if time.monotonic() > deadline:
                     raise ClusterError(f"it did not happen within {SECONDS_MAX:g} s")
-                await asyncio.sleep(_POLL_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
 
         async def write() -> None:
             await self._workload.churn(should_stop=finished.is_set, on_write=on_write)
@@ -349,7 +295,7 @@ class Story:
                 self._stage.announce(f"chunk {chunks}: {done} of {size} bytes")
                 position = match.end()
             is_installed = _INSTALLED.search(text, position) is not None
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         if chunks < CHUNKS_MIN:
             raise ClusterError(f"only {chunks} chunks were fetched, {CHUNKS_MIN} expected")
         self._stage.announce(f"node {node.id} loaded it and follows the log, {chunks} chunks later")
@@ -359,21 +305,11 @@ class Story:
         for node in self.cluster.nodes.values():
             if not node.is_running:
                 continue
-            async with Client([node.address], client_id="demo") as client:
+            async with self._connect([node.user_address]) as client:
                 with contextlib.suppress(ClientError):
                     digests[node.id] = (await client.describe_image()).state_digest.hex()
         running = sum(node.is_running for node in self.cluster.nodes.values())
         return digests if len(digests) == running and len(set(digests.values())) == 1 else None
-
-    async def _until(self, what: str, find: Callable[[], Awaitable[Found | None]]) -> Found:
-        deadline = time.monotonic() + SECONDS_MAX
-        while True:
-            found = await find()
-            if found is not None:
-                return found
-            if time.monotonic() > deadline:
-                raise ClusterError(f"{what}: not within {SECONDS_MAX:g} s")
-            await asyncio.sleep(_POLL_SECONDS)
 
     def _find_leader(self) -> LocalNode | None:
         for node in self.cluster.nodes.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.integration
 SMALL = ("--brokers", "5", "--topics", "20", "--partitions", "4")
 WHOLE_SECONDS_MAX = 5 * COMMAND_SECONDS_MAX
 STEPS = 12
+SECURED_STEPS = STEPS + 1
 CHUNKS_MIN = 20
 
 
@@ -101,6 +103,45 @@ def test_the_whole_job_on_a_real_log_and_a_cluster_that_is_kept(
 
 def _number(process: psutil.Process) -> str:
     return next(part for part in process.cmdline() if "node-" in part)
+
+
+@pytest.mark.long
+def test_the_whole_job_on_a_secured_cluster(folder: Path) -> None:
+    """Goal: every step also works in mode bound, with a password, ACLs and TLS everywhere.
+
+    The refusals are steps of the demo itself. Beside them: nothing that the demo wrote can be read
+    by others, and its cluster answers nobody who shows nothing.
+    """
+    demo = start(folder, "--secure", "--keep")
+    out, _ = demo.communicate(timeout=WHOLE_SECONDS_MAX)
+    assert demo.returncode == 0, out
+    for step in range(1, SECURED_STEPS + 1):
+        assert f"[{step}/{SECURED_STEPS}]" in out
+    for refused in ("CLUSTER_AUTHORIZATION_FAILED", "wrong password", "authenticate first", "401"):
+        assert refused in out
+    alive = servers(folder)
+    assert len(alive) == 5
+    shown = dict(re.findall(r"export (QUORATE_TLS_\w+)='?([^'\n]+)", out))
+    address = re.search(r"--bootstrap (\S+) topic list", out)
+    assert address is not None
+    command = [sys.executable, "-m", "quorate", "acl", "list", "--bootstrap", address[1]]
+    asked = {
+        who: subprocess.run(
+            command, env={**os.environ, **extra}, capture_output=True, text=True, check=False
+        )
+        for who, extra in (("operator", shown), ("nobody", {}))
+    }
+    assert "User:demo" in asked["operator"].stdout, asked
+    assert asked["nobody"].returncode != 0, asked
+    private = (*folder.glob("node-*/data/**/*"), *folder.glob("security/**/*.key"),
+               folder / "security", *folder.glob("security/*.password"),
+               *folder.glob("security/*.token"))  # fmt: skip
+    assert len(private) > 30
+    assert [path for path in private if path.stat().st_mode & 0o077] == []
+    for each in alive:
+        each.terminate()
+    psutil.wait_procs(alive, timeout=PATIENCE_SECONDS)
+    assert servers(folder) == []
 
 
 @pytest.mark.long
