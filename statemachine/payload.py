@@ -30,8 +30,10 @@ from statemachine.records_schema import (
     WireStruct,
     field_specs,
 )
-from statemachine.redaction import REDACTED, SECRET_FIELDS, shown_config
+from statemachine.redaction import REDACTED, SECRET_FIELDS, is_secret_config, shown_config
 
+_UNKNOWN = "(unknown)"
+"""Name of what a record holds besides the fields that this release knows."""
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -63,6 +65,8 @@ def record_payload(
     data = _struct(record, specs, show_secrets=show_secrets)
     if isinstance(record, ConfigRecord) and not show_secrets:
         data["value"] = shown_config(record.name, record.value)
+        if _UNKNOWN in data and is_secret_config(record.name):
+            data[_UNKNOWN] = REDACTED
     return {"type": type_name(record), "version": version, "data": data}
 
 
@@ -102,7 +106,8 @@ def _struct(
         else:
             data[_camel(spec.name)] = _value(value, spec.kind, show_secrets=show_secrets)
     if owner.extra is not None:
-        data["(unknown)"] = _plain(owner.extra)
+        is_hidden = not show_secrets and not SECRET_FIELDS.isdisjoint(each.name for each in specs)
+        data[_UNKNOWN] = REDACTED if is_hidden else _plain(owner.extra)
     return data
 
 

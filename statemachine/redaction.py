@@ -13,7 +13,9 @@ REDACTED: Final = "(hidden)"
 SECRET_FIELDS: Final = frozenset({"salt", "stored_key", "server_key"})
 """Fields of credential records."""
 SECRET_WORDS: Final = (
-    "password", "secret", "jaas.config", "keystore.key", "credential", "private.key"
+    "password", "passwd", "passphrase", "secret", "jaas.config", "credential", "keystore.key",
+    "private.key", "master.key", "account.key", "api.key", "access.token", "auth.token",
+    "sas.token", "session.token",
 )  # fmt: skip
 """A configuration key that has one of these in it holds a secret."""
 _SECRET_CONFIG: Final = re.compile("|".join(map(re.escape, SECRET_WORDS)), re.IGNORECASE)

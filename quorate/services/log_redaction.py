@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from quorate.services.access import Access
 from quorate.services.errors import RequestRefusedError
 from quorum.batch import BatchHeader, scan_batches
 from quorum.errors import ErrorCode
-from statemachine.redacted_records import redacted_batch
+from statemachine.redacted_records import possible_secrets, redacted_batch
 
 
 def check_may_read_secrets(access: Access | None) -> None:
@@ -30,11 +32,16 @@ def redacted_batches(data: bytes) -> tuple[bytes, list[BatchHeader]]:
     """
     parts: list[bytes] = []
     changed: list[BatchHeader] = []
+    places = possible_secrets(data)
+    kept = 0
     for header in scan_batches(data):
-        hidden = redacted_batch(data, header)
-        if hidden is None:
-            hidden = data[header.position : header.position + header.size]
-        else:
+        end = header.position + header.size
+        is_possible = header.codec != 0 or (
+            bisect_left(places, header.position) < bisect_left(places, end)
+        )
+        hidden = redacted_batch(data, header) if is_possible else None
+        if hidden is not None:
             changed.append(header)
-        parts.append(hidden)
-    return (b"".join(parts), changed) if changed else (data, changed)
+            parts += (data[kept : header.position], hidden)
+            kept = end
+    return (b"".join((*parts, data[kept:])), changed) if changed else (data, changed)

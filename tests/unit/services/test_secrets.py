@@ -24,7 +24,7 @@ from statemachine.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
-from statemachine.redacted_records import may_hold_secrets, without_secrets
+from statemachine.redacted_records import possible_secrets, without_secrets
 from statemachine.redaction import REDACTED
 from tests.support.served_node import cluster, serving
 
@@ -186,9 +186,9 @@ def test_batches_without_secrets_stay_the_same_object() -> None:
 @pytest.mark.parametrize("word", ["PassWord", "secret", "sasl.JAAS.config", "my.credential"])
 @pytest.mark.parametrize("encode", [encode_record, encode_kafka])
 def test_the_quick_test_misses_no_secret(word: str, encode: Any) -> None:
-    assert may_hold_secrets(encode(ConfigRecord(2, "t", word, "x")))
-    assert may_hold_secrets(encode(USER))
-    assert not may_hold_secrets(encode(ConfigRecord(2, "t", "retention.ms", "x")))
+    assert possible_secrets(encode(ConfigRecord(2, "t", word, "x")))
+    assert possible_secrets(encode(USER))
+    assert not possible_secrets(encode(ConfigRecord(2, "t", "retention.ms", "x")))
 
 
 def test_what_a_later_release_wrote_is_hidden_whole() -> None:
