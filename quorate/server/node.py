@@ -46,9 +46,10 @@ from quorate.server.served_node import ReplicaNode
 from quorate.server.tracing import command_tracing
 from quorate.services.access_gate import AccessGate
 from quorate.services.admission import ServiceLimits
+from quorate.services.certificate_gate import CertificateGate
 from quorate.services.registration import ClientServices
-from quorate.services.revocation_gate import RevocationGate
 from quorate.services.revoked_certificates import RevokedCertificates
+from quorate.services.shown_certificate import can_read_certificates
 from quorum.core.contract.local_events import ShutDown
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ListenError, StorageError
@@ -210,7 +211,7 @@ class ServerNode:
             client_message_bytes_max=self._config.limits.client_message_bytes_max,
             wrappers=(
                 RpcCounter(self._observer),
-                *self._revocation_gates(),
+                *self._certificate_gates(),
                 *([] if policy is None else [AccessGate(node, policy)]),
             ),
             with_reflection=self._config.security.reflection,
@@ -350,11 +351,12 @@ class ServerNode:
             tls=self._tls.metrics_context() if is_secure and self._tls else None,
         )
 
-    def _revocation_gates(self) -> list[RevocationGate]:
+    def _certificate_gates(self) -> list[CertificateGate]:
         tls = self._config.tls
-        if tls.crl_file == Path():
-            return []
-        return [RevocationGate(RevokedCertificates(tls.crl_file, tls.ca_file))]
+        if tls.crl_file != Path():
+            return [CertificateGate(RevokedCertificates(tls.crl_file, tls.ca_file))]
+        is_shown = tls.is_enabled and tls.require_client_cert
+        return [CertificateGate(None)] if is_shown and can_read_certificates() else []
 
     def _load_tls(self) -> TlsIdentity | None:
         tls = self._config.tls

@@ -1,7 +1,7 @@
 """Certificates that an authority has revoked: a list (CRL) from a file, reloaded when it changes.
 
-gRPC's Python server cannot read such lists, so the certificate of a caller is checked when a call
-begins. TCP streams are checked by OpenSSL in the handshake.
+gRPC's Python server cannot read such lists, so the certificate of a caller is checked by
+``quorate.services.certificate_gate``. TCP streams are checked by OpenSSL in the handshake.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from quorum.errors import ConfigError
 
 _LOGGER = logging.getLogger(__name__)
 LOOKED_AT_S: Final = 1.0
 """How often the file is looked at."""
-KNOWN_MAX: Final = 1_000
-"""Certificates whose issuer and number are remembered; beyond that all are forgotten."""
-_CERTIFICATE: Final = "x509_pem_cert"
 _EXTRA: Final = "install it with `pip install 'quorate[certs]'`"
 
 
@@ -43,7 +40,6 @@ class RevokedCertificates:
         self._authorities = authorities
         self._now_s = now_s
         self._lock = threading.Lock()
-        self._known: dict[bytes, tuple[bytes, int]] = {}
         self._seen = self._signature()
         self._looked_at = now_s()
         self._revoked = self._load()
@@ -53,30 +49,11 @@ class RevokedCertificates:
         """The file of the list."""
         return self._path
 
-    def names(self, auth: Any) -> bool:
-        """Whether the caller of a call has shown a revoked certificate.
-
-        ``auth`` is gRPC's authentication context of the call.
-        """
-        pem = next(iter(auth.get(_CERTIFICATE, ())), None)
-        if pem is None:
-            return False
+    def has(self, issuer: bytes, number: int) -> bool:
+        """Whether a certificate is on a list: the issuer's name in DER, and the serial number."""
         with self._lock:
             self._look()
-            return self._identity(pem) in self._revoked
-
-    def _identity(self, pem: bytes) -> tuple[bytes, int]:
-        """Return issuer and number of a certificate."""
-        found = self._known.get(pem)
-        if found is None:
-            from cryptography import x509
-
-            certificate = x509.load_pem_x509_certificate(pem)
-            if len(self._known) >= KNOWN_MAX:
-                self._known.clear()
-            found = certificate.issuer.public_bytes(), certificate.serial_number
-            self._known[pem] = found
-        return found
+            return (issuer, number) in self._revoked
 
     def _look(self) -> None:
         now = self._now_s()

@@ -16,11 +16,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 
 from quorate.certificates.authority import Authority, make_authority
 from quorate.certificates.names import Kind
+from quorate.client import BROKER, Client
 from quorate.server.process import _filesystem
-from quorate.services.revocation_gate import RevocationGate
+from quorate.services.certificate_gate import CertificateGate
 from quorate.services.revoked_certificates import RevokedCertificates
+from quorate.services.shown_certificate import UNREADABLE, ShownCertificates
 from quorum.errors import ConfigError
 from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
+from quorum.v1 import metadata_pb2, metadata_pb2_grpc
 from tests.support.bound_node import bound_node
 from tests.support.certificates import authority, caller, node
 
@@ -61,22 +64,28 @@ def shown(certificate: Path) -> dict[str, list[bytes]]:
     return {"x509_pem_cert": [certificate.read_bytes()]}
 
 
+def names(revoked: RevokedCertificates, certificate: Path) -> bool:
+    found = ShownCertificates().of(shown(certificate))
+    assert found is not None
+    return revoked.has(found.issuer, found.number)
+
+
 def test_a_list_is_read_again_and_an_unusable_one_is_not(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     good, lost = issued(folder, "good.test"), issued(folder, "lost.test")
     now = 0.0
     revoked = RevokedCertificates(write_list(folder), folder / "ca.pem", now_s=lambda: now)
-    assert not revoked.names(shown(lost))
+    assert not names(revoked, lost)
     write_list(folder, lost)
     now = 2.0
-    assert revoked.names(shown(lost))
-    assert not revoked.names(shown(good))
-    assert not revoked.names({})
+    assert names(revoked, lost)
+    assert not names(revoked, good)
+    assert ShownCertificates().of({}) is None
     (folder / "crl.pem").write_text("nonsense")
     for seconds in (4.0, 6.0):
         now = seconds
-        assert revoked.names(shown(lost))
+        assert names(revoked, lost)
     assert caplog.text.count("event=crl_unusable") == 1
 
 
@@ -138,6 +147,24 @@ def test_a_file_system_of_anywhere_but_the_tests_is_refused() -> None:
         _filesystem("subprocess:Popen")
 
 
+def gate_of(made: Any) -> CertificateGate:
+    (gate,) = (each for each in made._listeners._wrappers if isinstance(each, CertificateGate))
+    assert isinstance(gate, CertificateGate)
+    return gate
+
+
+def look_again(made: Any) -> None:
+    revoked = gate_of(made).revoked
+    assert revoked is not None
+    revoked._looked_at -= 10
+
+
+def credentials_of(files: TlsFiles) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(
+        *(each.read_bytes() for each in (files.authorities, files.key, files.certificate))
+    )
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 def test_a_revoked_caller_is_refused_while_the_node_runs(tmp_path: Path) -> None:
     """And everything that the node has written is for its owner only."""
@@ -147,9 +174,7 @@ def test_a_revoked_caller_is_refused_while_the_node_runs(tmp_path: Path) -> None
     crl = write_list(tmp_path, stem="ours")
 
     async def check(address: str, files: TlsFiles) -> grpc.StatusCode:
-        shown = [each.read_bytes() for each in (files.authorities, files.key, files.certificate)]
-        credentials = grpc.ssl_channel_credentials(*shown)
-        async with grpc.aio.secure_channel(address, credentials) as channel:
+        async with grpc.aio.secure_channel(address, credentials_of(files)) as channel:
             call = channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20)
             return await call.code()
 
@@ -157,10 +182,7 @@ def test_a_revoked_caller_is_refused_while_the_node_runs(tmp_path: Path) -> None
         async with bound_node(tmp_path, server, crl=crl) as (address, _, made):
             assert await check(address, lost) is grpc.StatusCode.OK
             write_list(tmp_path, lost.certificate, stem="ours")
-            (gate,) = (
-                each for each in made._listeners._wrappers if isinstance(each, RevocationGate)
-            )
-            gate._revoked._looked_at -= 10
+            look_again(made)
             assert await check(address, lost) is grpc.StatusCode.UNAUTHENTICATED
             assert await check(address, kept) is grpc.StatusCode.OK
 
@@ -168,3 +190,72 @@ def test_a_revoked_caller_is_refused_while_the_node_runs(tmp_path: Path) -> None
     for place in (tmp_path / "n1", *(tmp_path / "n1").rglob("*")):
         mode = stat.S_IMODE(place.stat().st_mode)
         assert mode == (0o700 if place.is_dir() else 0o600), (place, oct(mode))
+
+
+@pytest.mark.parametrize("cause", ["revoked", "expired"])
+def test_open_streams_end_with_their_certificate(tmp_path: Path, cause: str) -> None:
+    """A watch gets no further change, and a write stream takes no further command.
+
+    A connection between nodes outlives its certificate, but not a revocation.
+    """
+    now_s = tmp_path.stat().st_mtime
+    made_ms = int(now_s * 1000)
+    make_authority(
+        tmp_path, title="ours", node_name="node-{id}.quorum.test",
+        observer_name="observer-{id}.quorum.test", days=999, now_ms=made_ms,
+    )  # fmt: skip
+    ours = Authority(tmp_path)
+
+    def files(kind: Kind, name: str, days: int) -> TlsFiles:
+        made = ours.issue(kind, name, ("127.0.0.1",), days=days, now_ms=made_ms)
+        return TlsFiles(made.certificate, made.key, tmp_path / "ca.pem")
+
+    server, peer = files(Kind.VOTER, "1", 300), files(Kind.VOTER, "2", 1)
+    admin, lost = files(Kind.OPERATOR, "admin.test", 300), files(Kind.OPERATOR, "lost.test", 1)
+    crl = write_list(tmp_path)
+
+    async def run() -> None:
+        operators = ("User:admin.test", "User:lost.test")
+        async with (
+            bound_node(tmp_path, server, crl=crl, operators=operators) as (address, _, made),
+            Client([address], credentials=credentials_of(admin)) as client,
+            grpc.aio.secure_channel(address, credentials_of(lost)) as channel,
+            grpc.aio.secure_channel(address, credentials_of(peer)) as peers,
+        ):
+            await client.set_config(BROKER, "", "log.retention.ms", "1")
+            stub = metadata_pb2_grpc.MetadataServiceStub(channel)
+            watch, writes = stub.Watch(metadata_pb2.WatchRequest()), stub.WriteStream()
+            assert (await watch.read()).state.is_last
+            await writes.write(metadata_pb2.WriteStreamRequest(hello=metadata_pb2.WriterIdentity()))
+            assert (await writes.read()).HasField("accepted")
+            if cause == "revoked":
+                write_list(tmp_path, lost.certificate, peer.certificate)
+                look_again(made)
+            else:
+                gate_of(made)._wall_s = lambda: now_s + 2 * 86_400
+            await client.set_config(BROKER, "", "log.retention.ms", "1234567")
+            with pytest.raises(grpc.aio.AioRpcError, match=cause) as ended:
+                await end_of(watch)
+            assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            await writes.write(metadata_pb2.WriteStreamRequest())
+            with pytest.raises(grpc.aio.AioRpcError, match=cause):
+                await asyncio.wait_for(writes.read(), 20)
+            code = await peers.unary_unary("/quorum.v1.RaftService/Vote")(b"", timeout=20).code()
+            assert (code is grpc.StatusCode.UNAUTHENTICATED) is (cause == "revoked"), code
+
+    asyncio.run(run())
+
+
+async def end_of(watch: Any) -> None:
+    """Read a watch to its end; nothing that was written meanwhile may come."""
+    while True:
+        assert b"1234567" not in (await watch.read()).SerializeToString()
+
+
+def test_a_certificate_that_the_library_refuses(folder: Path) -> None:
+    """Without a list it is as good as TLS says; with one it cannot be compared, and is refused."""
+    strange = ShownCertificates().of({"x509_pem_cert": [b"not what it seems"]})
+    assert strange is UNREADABLE
+    assert CertificateGate(None).problem(UNREADABLE, "/a/B") == ""
+    revoked = RevokedCertificates(write_list(folder), folder / "ca.pem")
+    assert CertificateGate(revoked).problem(UNREADABLE, "/a/B") == "unreadable"
