@@ -31,7 +31,8 @@ if TYPE_CHECKING:
         UnavailableError,
         WatchLaggedError,
     )
-    from quorate.client.log_consumer import LogConsumer, LogState, ResetPolicy
+    from quorate.client.log_calls import LogState
+    from quorate.client.log_consumer import LogConsumer, ResetPolicy
     from quorate.client.pending import Applied
     from quorate.client.positions import CommittedPosition
     from quorate.client.queries import LINEARIZABLE, LOCAL, at_least
@@ -83,7 +84,7 @@ _PLACES: Final = {
     "LogConsumer": "log_consumer",
     "LogIncarnationError": "errors",
     "LogRecord": "batches",
-    "LogState": "log_consumer",
+    "LogState": "log_calls",
     "LogTruncationError": "errors",
     "OffsetOutOfRangeError": "errors",
     "OutcomeUnknownError": "errors",

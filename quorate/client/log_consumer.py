@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator
 from enum import Enum
-from typing import NamedTuple, Protocol
 
 from quorate.client.batches import LogRecord, read_batches
 from quorate.client.errors import (
@@ -23,6 +22,7 @@ from quorate.client.errors import (
     RefusedError,
 )
 from quorate.client.lineage import confirm, find_divergence
+from quorate.client.log_calls import LogCalls, LogState
 from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.log_position import (
@@ -36,7 +36,6 @@ from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
     FetchLogRequest,
     FetchLogResponse,
-    ListOffsetsResponse,
     OffsetForLeaderEpochResponse,
     StateChunk,
 )
@@ -53,40 +52,6 @@ class ResetPolicy(Enum):
     """Go on from the divergence. Below the log start, or without a position, go to the end."""
     NONE = "none"
     """Raise at every poll, until the caller seeks."""
-
-
-class LogState(NamedTuple):
-    """A state that replaces everything read before: all records below ``offset``, compacted.
-
-    It is that of the node's lowest checkpoint at or above the position and the log start, or the
-    present one if there is none. The record at ``offset`` is the next one read.
-    """
-
-    offset: int
-    epoch: int
-    chunk: int
-    """Number of the part that the last poll returned, from 0. At 0, forget what was read before."""
-    is_last: bool
-
-
-class LogCalls(Protocol):
-    """The calls of a consumer; ``Client`` makes them."""
-
-    async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
-        """Return committed batches."""
-
-    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
-        """Return an end of the log."""
-
-    async def offset_for_leader_epoch(
-        self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
-    ) -> OffsetForLeaderEpochResponse:
-        """Return where an epoch ends, and the log digest at an offset."""
-
-    def read_state(
-        self, *, at_least_offset: int, of_checkpoint: bool
-    ) -> AsyncGenerator[StateChunk]:
-        """Yield one whole state at or above an offset, of a checkpoint; chunk 0 may come again."""
 
 
 class LogConsumer:
@@ -112,6 +77,8 @@ class LogConsumer:
         self._incarnation = b""
         self._newer_incarnation = b""
         """An incarnation that an answer named, until the position is verified in it."""
+        self._is_leaders = False
+        """Whether a leader named it. Any other node may be a former voter."""
         self.high_watermark = -1
         """Everything below is committed, as of the last answer."""
         self.state: LogState | None = None
@@ -137,12 +104,15 @@ class LogConsumer:
         No record is before offset 0, so an epoch with it is ignored.
         """
         known = epoch if offset > 0 else -1
+        if self._is_leaders:
+            # The caller knows of the truncation, and seeks in what the leader has.
+            self._enter_incarnation()
         self.seek_to(LogPosition(offset, known, log_incarnation=self._incarnation))
 
     def seek_to(self, position: LogPosition) -> None:
         """Read from a stored position on, after verifying it as far as it can be."""
         self._chunks = None
-        self._newer_incarnation = b""
+        # Another incarnation that was met is kept: which one is the newer, the leader says.
         self._move_to(position)
         self._must_validate = position.epoch >= 0 and self._leader_epoch >= 0
 
@@ -183,8 +153,9 @@ class LogConsumer:
         try:
             response = await self._fetch(position, max_wait_ms)
             self._meet_incarnation(response)
-            if self._newer_incarnation and not response.HasField("diverging"):
-                # Nothing is handed out before the position is verified in that incarnation.
+            if self._newer_incarnation:
+                # Nothing is handed out before the position is verified in that incarnation, and
+                # the leader's answer counts alone: this may be a former voter.
                 self._meet_leader(response.leader_id, response.leader_epoch)
                 return []
             if response.HasField("diverging"):
@@ -259,9 +230,11 @@ class LogConsumer:
         found = answer.log_incarnation or FIRST_INCARNATION_ID
         if found == self._incarnation:
             self._newer_incarnation = b""
+            self._is_leaders = False
             return
         if self._incarnation:
             self._newer_incarnation = found
+            self._is_leaders = isinstance(answer, OffsetForLeaderEpochResponse)
             self._must_validate = True
         else:
             self._incarnation = found
@@ -271,6 +244,9 @@ class LogConsumer:
     async def _validate(self, position: LogPosition) -> None:
         """Ask where the epoch of our last record ends (320.3)."""
         try:
+            if position.epoch < 0:
+                await self._validate_incarnation(position)
+                return
             epoch, end_offset = await self._epoch_end(position.epoch)
             # A log that begins above the position has nothing to compare; the fetch says so.
             is_comparable = epoch >= 0 or end_offset <= position.offset
@@ -284,8 +260,21 @@ class LogConsumer:
         except RefusedError as error:
             self._meet_newer_leader(error)
             return
+        self._enter_incarnation()
+
+    async def _validate_incarnation(self, position: LogPosition) -> None:
+        """Validate a position behind which nothing was read: no epoch can differ."""
+        answer = await self._calls.offset_for_leader_epoch(0, leader_epoch=self._leader_epoch)
+        self._meet_incarnation(answer)
+        if self._newer_incarnation:
+            await self._compare(position)
+        self._enter_incarnation()
+
+    def _enter_incarnation(self) -> None:
+        """Go on in the incarnation of the leader: the position is valid in it."""
         self._incarnation = self._newer_incarnation or self._incarnation
         self._newer_incarnation = b""
+        self._is_leaders = False
         self._must_validate = False
 
     async def _epoch_end(self, epoch: int) -> tuple[int, int]:
@@ -336,9 +325,7 @@ class LogConsumer:
         )
         self._lineage.truncate_to(found.offset)
         self._position = LogPosition(found.offset, found.epoch, log_digest=digest)
-        self._incarnation = self._newer_incarnation or self._incarnation
-        self._newer_incarnation = b""
-        self._must_validate = False
+        self._enter_incarnation()
         if self._reset is ResetPolicy.EARLIEST and not found.is_exact:
             start = await self._calls.list_offsets(
                 EARLIEST_TIMESTAMP, leader_epoch=self._leader_epoch

@@ -15,6 +15,7 @@ from quorate.cli.output import Result
 from quorate.cli.session import Session
 from simulation.cli.sim_explore import explore
 from simulation.cli.sim_laboratory import laboratory, story
+from simulation.cli.sim_recoveries import recoveries
 from simulation.enforcement import NOT_ENFORCED, enforced, why_not_enforced
 from simulation.lanes import LaneReport, SeedResult, run_lane
 from simulation.options import FAULT_PHASE_EVENTS, OBSERVERS_MAX, VOTERS_MAX, Options
@@ -253,4 +254,5 @@ def replay(
 sim.add_command(scenario, "scenario")
 sim.add_command(story)
 sim.add_command(laboratory)
+sim.add_command(recoveries)
 sim.add_command(explore, "explore")

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quorate.client import log_consumer
+from quorate.client.batches import LogRecord
+from quorate.client.log_consumer import LogConsumer
+from quorate.controller.group import GroupFormer
+from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
+from quorate.services.log_range import LogRange
 from quorum.core.following import snapshot_install
 from quorum.core.messages.received_records import VotersAt
 from quorum.core.state.core_state import CoreState
 from quorum.incarnation import FIRST_INCARNATION
+from quorum.log_position import Divergence, Lineage, LogPosition
 from quorum.transport import hello
 from quorum.types import SnapshotId
+from quorum.v1.errors_pb2 import DivergenceHint
+from quorum.v1.metadata_pb2 import FetchLogResponse
+from simulation.recoveries.process import PROCESSED_ONCE, ZOMBIE
+from simulation.recoveries.reader import FALSE_ALARM, INEXACT, SKIPPED
+from statemachine import prepare
+from statemachine.commands import Command, WithPosition
+from statemachine.prepare import Prepared, positions
 from tests.simulation.experiments.recovered_cluster import RECOVERED_CLUSTER
+from tests.simulation.experiments.recoveries import RECOVERIES
 from tests.simulation.zoo.bug import Bug, Patch
 
 
@@ -32,7 +47,145 @@ def incarnation_forgotten_at_snapshot_install(patch: Patch) -> None:
     patch.setattr(snapshot_install, "replace_log", replace_and_forget)
 
 
+def first_batch_behind_a_truncation_dropped(patch: Patch) -> None:
+    """A consumer does not hand out the batch that took the place of the first lost record."""
+    settle, advance = LogConsumer._settle, LogConsumer._advance
+    moved: set[int] = set()
+
+    async def settled(consumer: LogConsumer, position: LogPosition, found: Divergence) -> None:
+        await settle(consumer, position, found)
+        moved.add(id(consumer))
+
+    def advanced(
+        consumer: LogConsumer, position: LogPosition, response: FetchLogResponse
+    ) -> list[LogRecord]:
+        records = advance(consumer, position, response)
+        if records and id(consumer) in moved:
+            moved.discard(id(consumer))
+            return records[1:]
+        return records
+
+    patch.setattr(LogConsumer, "_settle", settled)
+    patch.setattr(LogConsumer, "_advance", advanced)
+
+
+def first_answer_taken_for_the_truncation(patch: Patch) -> None:
+    """A consumer takes the end of the leader's epoch for the truncation, and does not walk on."""
+
+    async def find(
+        _lineage: Lineage, position: int, answer: tuple[int, int], *_: object
+    ) -> Divergence:
+        return Divergence(min(position, answer[1] + 1), answer[0], is_exact=True)
+
+    patch.setattr(log_consumer, "find_divergence", find)
+
+
+def former_voter_read_after_a_seek(patch: Patch) -> None:
+    """A consumer that seeks forgets which incarnation the leader has named."""
+    seek_to = LogConsumer.seek_to
+
+    def forget(consumer: LogConsumer, position: LogPosition) -> None:
+        consumer._newer_incarnation = b""
+        seek_to(consumer, position)
+
+    def seek(consumer: LogConsumer, offset: int, epoch: int = -1) -> None:
+        forget(consumer, LogPosition(offset, epoch, log_incarnation=consumer._incarnation))
+
+    patch.setattr(LogConsumer, "seek", seek)
+
+
+def lagging_replica_calls_it_truncated(patch: Patch) -> None:
+    """A replica reports a divergence to a consumer that has read further than it."""
+    check_position = LogRange.check_position
+
+    def check(log: LogRange, offset: int, last_epoch: int) -> DivergenceHint | None:
+        node = log._node
+        if not node.is_leader and 0 <= node.high_watermark < offset:
+            return DivergenceHint(epoch=node.log_end.epoch, offset=node.high_watermark)
+        return check_position(log, offset, last_epoch)
+
+    patch.setattr(LogRange, "check_position", check)
+
+
+def position_written_apart(patch: Patch) -> None:
+    """A command is written without the position that it carries."""
+
+    def with_position(prepared: Prepared, committed: Prepared) -> Prepared:
+        return prepared if prepared.records else committed
+
+    patch.setattr(prepare, "with_position", with_position)
+
+
+def position_of_a_former_incarnation_committed(patch: Patch) -> None:
+    """A program that has read what is gone commits the position behind it."""
+    patch.setattr(positions, "_check_incarnation", lambda command, context: None)
+
+
+def former_process_writes_on(patch: Patch) -> None:
+    """A leader evaluates a command with an older producer epoch as one without a number."""
+    evaluate = GroupFormer.evaluate
+
+    def lenient(
+        former: GroupFormer, command: Command, context: RequestContext, on_answer: OnAnswer
+    ) -> None:
+        state = former.delta.producers.state(context.producer_id)
+        if type(command) is WithPosition and state and context.producer_epoch < state.epoch:
+            context.producer_id = NO_PRODUCER
+        evaluate(former, command, context, on_answer)
+
+    patch.setattr(GroupFormer, "evaluate", lenient)
+
+
 BUGS = (
+    Bug(
+        "first-batch-behind-a-truncation-dropped",
+        first_batch_behind_a_truncation_dropped,
+        (SKIPPED,),
+        "320.4: after a truncation, reading goes on at the first lost record",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "first-answer-taken-for-the-truncation",
+        first_answer_taken_for_the_truncation,
+        (INEXACT,),
+        "279.2: the walk ends where both have the epoch",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "former-voter-read-after-a-seek",
+        former_voter_read_after_a_seek,
+        (FALSE_ALARM, SKIPPED),
+        "ADR 65; found by these runs: a former voter serves what the leader has lost",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "lagging-replica-calls-it-truncated",
+        lagging_replica_calls_it_truncated,
+        (FALSE_ALARM,),
+        "320.4: a replica that is merely behind never calls a consumer diverged",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "position-written-apart",
+        position_written_apart,
+        (PROCESSED_ONCE,),
+        "320.6: a command and its position are one batch",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "position-of-a-former-incarnation-committed",
+        position_of_a_former_incarnation_committed,
+        (PROCESSED_ONCE, ZOMBIE),
+        "ADR 65: what follows from lost records must not be written",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "former-process-writes-on",
+        former_process_writes_on,
+        (ZOMBIE,),
+        "KIP-447: a zombie's write is refused by the producer epoch",
+        experiment=RECOVERIES,
+    ),
     Bug(
         "former-voters-are-met",
         former_voters_are_met,

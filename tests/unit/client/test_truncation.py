@@ -125,6 +125,25 @@ def test_a_new_incarnation_is_compared_by_digest(is_kept):
                     await consumer.poll()
                 assert (caught.value.divergent_offset, caught.value.is_exact) == (3, False)
             assert consumer.position == stored
+            # Who seeks after that goes on in the new log, and not at a former voter.
+            consumer.seek(2, 1)
+            assert consumer.position.log_incarnation == NEXT.id
+
+    asyncio.run(scenario())
+
+
+def test_a_plain_seek_says_nothing_about_epochs_so_no_incarnation_contradicts_it():
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "abc":
+            nodes[0].commit(value(text))
+        async with serving(*nodes), client_of(nodes) as client:
+            consumer = await read_all(client)
+            consumer.seek(1)
+            begin_incarnation(log, nodes[0], is_kept=True)
+            assert await consumer.poll(max_wait_ms=0) == []
+            assert [r.offset for r in await consumer.poll()] == [1, 2, 3]
+            assert consumer.position.log_incarnation == NEXT.id
 
     asyncio.run(scenario())
 

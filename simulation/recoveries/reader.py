@@ -1,0 +1,300 @@
+"""A consumer of a log that loses history, compared with the history that survived.
+
+It is the client library's consumer, and asks any node: deposed leaders, replicas that lag, former
+voters with their old directories. What it has read is kept batch by batch, with the number of the
+recoveries before it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, NoReturn, cast
+
+from quorate.client.batches import LogRecord
+from quorate.client.caller import may_ask_again
+from quorate.client.errors import (
+    ClientError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    RefusedError,
+    UnavailableError,
+)
+from quorate.client.log_consumer import LogConsumer, ResetPolicy
+from quorate.services.admission import Gate
+from quorate.services.errors import RequestRefusedError
+from quorate.services.log_reads import LogReads
+from quorate.services.ports import ServedNode
+from quorum.batch import read_header, scan_batches
+from quorum.errors import ErrorCode, QuorumUsageError, StorageError
+from quorum.log_position import LogPosition
+from quorum.types import ZERO_UUID, Uuid
+from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint
+from quorum.v1.metadata_pb2 import (
+    FetchLogRequest,
+    FetchLogResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    StateChunk,
+)
+from simulation.invariants.violation import Violation
+from simulation.recoveries.counts import RecoveryCounts
+from simulation.recoveries.world import Node, World
+from simulation.served import Served
+
+SKIPPED = "recovery-skip"
+"""A record of the surviving history was not read, or one that is not in it was kept."""
+INEXACT = "recovery-truncation"
+"""A truncation was reported at another offset than the first one that differs."""
+FALSE_ALARM = "recovery-false-alarm"
+"""A truncation was reported although nothing that was read is gone."""
+RESTART_SHARE = 0.1
+
+# What the consumer warns of is what the run causes.
+logging.getLogger("quorate.client.log_consumer").addHandler(logging.NullHandler())
+
+
+class Batch(NamedTuple):
+    """One batch that was read."""
+
+    base: int
+    end: int
+    data: bytes
+    recoveries: int = 0
+    """Recoveries before it was read."""
+
+
+def batches_in(data: bytes, recoveries: int = 0) -> list[Batch]:
+    """Return the batches in these bytes."""
+    found = scan_batches(data) if data else ()
+    return [
+        Batch(
+            each.base_offset, each.end_offset, data[each.position : each.end_position], recoveries
+        )
+        for each in found
+    ]
+
+
+class _Calls:
+    """The calls of a consumer, answered at once by a node of the present world."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.fetched: FetchLogResponse | None = None
+        self.began = -1
+        """Where the fetch of this poll began; -1 without one."""
+
+    async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
+        self.began = request.offset
+        self.fetched = await self._ask(lambda reads: reads.fetch(request, "consumer"))
+        self._reader.note(self.fetched.log_incarnation)
+        return self.fetched
+
+    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
+        request = ListOffsetsRequest(timestamp=timestamp, current_leader_epoch=leader_epoch)
+        found: ListOffsetsResponse = await self._ask(
+            lambda reads: reads.list_offsets(request), to_leader=True
+        )
+        return found
+
+    async def offset_for_leader_epoch(
+        self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
+    ) -> OffsetForLeaderEpochResponse:
+        request = OffsetForLeaderEpochRequest(
+            leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
+        )
+        found: OffsetForLeaderEpochResponse = await self._ask(
+            lambda reads: reads.offset_for_leader_epoch(request), to_leader=True
+        )
+        self._reader.note(found.log_incarnation)
+        return found
+
+    def read_state(self, **_: object) -> AsyncGenerator[StateChunk]:
+        raise Violation(SKIPPED, "a state was wanted, and nothing was trimmed")
+
+    async def _ask(
+        self, ask: Callable[[LogReads], Awaitable[Any]], *, to_leader: bool = False
+    ) -> Any:
+        node = self._reader.node(to_leader=to_leader)
+        reads = LogReads(cast("ServedNode", Served(node.running)), Gate("fetches", 1))
+        try:
+            return await ask(reads)
+        except RequestRefusedError as error:
+            _raise(error)
+        except (StorageError, QuorumUsageError) as error:
+            raise UnavailableError(str(error)) from error
+
+
+def _raise(error: RequestRefusedError) -> NoReturn:
+    """Raise what the client library raises after it retried elsewhere in vain."""
+    leader = next((each for each in error.details if isinstance(each, LeaderHint)), None)
+    divergence = next((each for each in error.details if isinstance(each, DivergenceHint)), None)
+    refused = RefusedError(int(error.code), str(error), leader=leader)
+    if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and divergence is None:
+        raise OffsetOutOfRangeError(str(error)) from error
+    raise (UnavailableError(str(error)) if may_ask_again(refused) else refused) from error
+
+
+class Reader:
+    """One consumer, in one process after another."""
+
+    def __init__(self, policy: ResetPolicy, rng: random.Random, counts: RecoveryCounts) -> None:
+        self._policy = policy
+        self._rng = rng
+        self._counts = counts
+        self._world: World
+        self.read: list[Batch] = []
+        self.kept: Mapping[int, bytes] = {}
+        """The log with which the present incarnation began, by base offset."""
+        self._incarnations = [ZERO_UUID]
+        """One for each recovery, and the first."""
+        self._met = 0
+        """The newest incarnation that an answer to this process named, as a place in that list."""
+        self._truncated_in = 0
+        """The incarnation in which the last truncation was reported, as such a place."""
+        self._open(LogPosition(0))
+
+    @property
+    def _recoveries(self) -> int:
+        return len(self._incarnations) - 1
+
+    def meet(
+        self, world: World, incarnation: Uuid, kept: Mapping[int, bytes] | None = None
+    ) -> None:
+        """Go on in another world; ``kept``: the log of a recovery that began it."""
+        self._world = world
+        if kept is not None:
+            self.kept = kept
+            self._incarnations.append(incarnation)
+
+    def node(self, *, to_leader: bool) -> Node:
+        """Return the node to ask; the client library finds one that leads, as far as it knows.
+
+        Raises:
+            UnavailableError: None leads.
+        """
+        nodes = list(self._world.nodes.values())
+        if to_leader:
+            nodes = [each for each in nodes if each.running.node.is_leader]
+        if not nodes:
+            raise UnavailableError("no leader")
+        found = self._rng.choice(nodes)
+        self._counts.deposed_asked += found.node_id in self._world.isolated
+        return found
+
+    def poll(self) -> None:
+        """Poll once, and check what comes of it.
+
+        Raises:
+            Violation: A record is skipped, or a truncation is not what was lost.
+        """
+        if self._rng.random() < RESTART_SHARE and self._consumer.position is not None:
+            self._open(LogPosition.from_json(self._consumer.position.to_json()))
+        before = self._offset()
+        try:
+            records = self._run_poll()
+        except LogTruncationError as error:
+            lost = error.truncation_offsets()["__cluster_metadata", 0]
+            self._truncated(lost.offset, before, is_exact=lost.is_exact)
+            self._consumer.seek(error.divergent_offset, error.divergent_epoch)
+            return
+        except OffsetOutOfRangeError as error:
+            raise Violation(
+                FALSE_ALARM, "a position was called out of range", error=str(error)
+            ) from error
+        except ClientError:
+            # It may have moved before this.
+            records = []
+        began, after = self._calls.began, self._offset()
+        if 0 <= began < before:
+            # The truncation was found before the fetch, which went on from there.
+            self._truncated(began, before)
+            before = began
+        if after < before:
+            self._truncated(after, before)
+        elif after > before:
+            self._take(before, after, [each.offset for each in records])
+
+    def first_lost(self) -> int:
+        """Return the first offset read that is not in the surviving history; -1 for none."""
+        for each in self.read:
+            if each.recoveries < self._recoveries and self.kept.get(each.base) != each.data:
+                return each.base
+        return -1
+
+    def note(self, incarnation: Uuid) -> None:
+        """Note which incarnation an answer named."""
+        self._met = max(self._met, self._place(incarnation))
+
+    def _place(self, incarnation: Uuid) -> int:
+        return self._incarnations.index(incarnation or ZERO_UUID)
+
+    def _open(self, position: LogPosition) -> None:
+        self._met = max(self._place(position.log_incarnation), self._truncated_in)
+        self._calls = _Calls(self)
+        self._consumer = LogConsumer(self._calls, reset=self._policy, position=position)
+
+    def _offset(self) -> int:
+        position = self._consumer.position
+        return -1 if position is None else position.offset
+
+    def _run_poll(self) -> list[LogRecord]:
+        self._calls.fetched, self._calls.began = None, -1
+        try:
+            self._consumer.poll(max_wait_ms=0).send(None)
+        except StopIteration as done:
+            records: list[LogRecord] = done.value
+            return records
+        raise AssertionError("a service waits for something, in a simulated call")
+
+    def _truncated(self, offset: int, read_to: int, *, is_exact: bool = True) -> None:
+        lost = self.first_lost()
+        if lost < 0:
+            raise Violation(FALSE_ALARM, "nothing that was read is gone", reported=offset)
+        if offset != lost or not is_exact:
+            raise Violation(
+                INEXACT, "the truncation was reported elsewhere", reported=offset, lost=lost,
+                read_to=read_to, is_exact=is_exact,
+            )  # fmt: skip
+        self._counts.truncations += 1
+        self._truncated_in = self._met
+        self.read = [each for each in self.read if each.base < offset]
+
+    def _take(self, before: int, after: int, handed_out: list[int]) -> None:
+        fetched = self._calls.fetched
+        if fetched is None:
+            raise Violation(SKIPPED, "the position moved without a fetch", read_to=after)
+        incarnation = self._place(fetched.log_incarnation)
+        if incarnation < self._met:
+            raise Violation(SKIPPED, "records of a former incarnation were taken", at=before)
+        found = batches_in(fetched.records, incarnation)
+        taken = [each for each in found if before <= each.base < after]
+        end = self.read[-1].end if self.read else 0
+        if not taken or taken[0].base != end or taken[-1].end != after:
+            raise Violation(SKIPPED, "records were skipped", read_to=end, goes_on=after)
+        stored = [
+            offset
+            for each in taken
+            if not read_header(each.data).is_control
+            for offset in range(each.base, each.end)
+        ]
+        if handed_out != stored:
+            raise Violation(SKIPPED, "records were not handed out", stored=stored, got=handed_out)
+        # A former voter serves what it has. Its reader cannot know of the recovery yet.
+        if incarnation == self._recoveries and self.first_lost() >= 0:
+            raise Violation(SKIPPED, "a truncation was not reported", lost=self.first_lost())
+        self._counts.batches_read += len(taken)
+        self.read += taken
+
+    def check_end(self, log: bytes) -> None:
+        """Require that exactly the surviving history was read.
+
+        Raises:
+            Violation: It was not.
+        """
+        true = [(each.base, each.data) for each in batches_in(log)]
+        if [(each.base, each.data) for each in self.read] != true:
+            raise Violation(SKIPPED, "what was read is not the surviving history")
