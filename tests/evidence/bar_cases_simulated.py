@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from quorate.cli.exits import CliError
 from simulation import relay_scale, silent_death
-from simulation.cli import sim, sim_explore
+from simulation.cli import sim, sim_explore, sim_recoveries
 from simulation.enforcement import enforced
 from simulation.explore.models import MODELS
 from simulation.explore.search import Report as Exploration
@@ -15,6 +15,7 @@ from simulation.invariants.violation import Violation
 from simulation.lanes import LaneReport, SeedResult
 from simulation.minima import MINIMA
 from simulation.options import Options
+from simulation.recoveries.counts import RecoveryCounts
 from simulation.relay_scale import GROWTH_MAX, TOP_RELAYS, Load
 from simulation.silent_death import SITUATIONS, Death
 from simulation.silent_death import Report as Deaths
@@ -65,6 +66,36 @@ SIMULATION = Bars(
         "no seed was run": _simulated("default", seeds=0),
         "too few events": _simulated("default", short="events"),
         **_minima(),
+    },
+)
+
+
+def _recovered(seeds: int, *, failed: bool = False, missing: str = "") -> Passes:
+    """Runs in which everything that is counted occurred once, but for ``missing``."""
+
+    def passes() -> bool:
+        counts = {each.name: int(each.name != missing) for each in fields(RecoveryCounts)}
+        failures = ["seed 1: recovery-skip"] if failed else []
+        total = RecoveryCounts(**counts)
+        return not raises(CliError, lambda: sim_recoveries.refuse(seeds, failures, total))
+
+    return passes
+
+
+_ENOUGH = sim_recoveries.SEEDS_FOR_ALL
+RECOVERIES = Bars(
+    ("recoveries",),
+    (sim_recoveries.refuse, RecoveryCounts.missing),
+    {
+        "each situation once": _recovered(_ENOUGH),
+        "few seeds need not show all": _recovered(_ENOUGH - 1, missing="truncations"),
+    },
+    {
+        "a seed failed": _recovered(1, failed=True),
+        **{
+            f"no {each.name}": _recovered(_ENOUGH, missing=each.name)
+            for each in fields(RecoveryCounts)
+        },
     },
 )
 

@@ -103,6 +103,13 @@ _ZOO = ("tests.simulation.zoo", "--publish", "--jobs", "8", "-o", "json")
 LANES: tuple[Lane, ...] = (
     *(_simulation(profile) for profile in PROFILES),
     Lane(
+        "recoveries",
+        "over recoveries, no record is skipped, each truncation is true, no output is there twice",
+        ("quorate", "sim", "recoveries", "--seeds", str(QUICK_SEEDS), "-o", "json"),
+        ("quorate", "sim", "recoveries", "--seeds", "10000", "-o", "json"),
+        Figures.PRINTED,
+    ),
+    Lane(
         "zoo",
         "every seeded bug is found by a seed, or by a scenario if no seed can reach it",
         _ZOO,

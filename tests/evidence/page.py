@@ -15,6 +15,7 @@ TABLES: Mapping[str, Callable[[Mapping[str, Entry]], str]] = {
     "evidence-simulation": tables.simulation,
     "evidence-faults": tables.faults,
     "evidence-zoo": zoo_table.zoo,
+    "evidence-recoveries": tables.recoveries,
     "evidence-models": tables.models,
     "evidence-chaos": tables.chaos,
     "evidence-campaign-calls": campaign_tables.calls,

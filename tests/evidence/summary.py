@@ -17,6 +17,7 @@ def summary(entries: Entries) -> str:
     """Return the table; a kind without a recorded run is marked."""
     rows = [
         ["Simulation", _simulation(entries)],
+        ["Recoveries", _of(entries, "recoveries", _recoveries)],
         ["Seeded bugs (bug zoo)", _zoo()],
         ["Every interleaving of small clusters", _models(entries)],
         ["Real processes under faults", _of(entries, "chaos", _chaos)],
@@ -54,6 +55,14 @@ def _models(entries: Entries) -> str:
     if not found:
         return "not run"
     return f"{len(found)} models, {sum(each['states'] for each in found):,} states"
+
+
+def _recoveries(entry: Entry) -> str:
+    get = entry.figures.get
+    return (
+        f"{get('seeds', 0):,} seeds, {get('recoveries', 0):,} recoveries, "
+        f"{get('truncations', 0):,} truncations, {get('failed', '?')} failed seeds"
+    )
 
 
 def _zoo() -> str:

@@ -159,6 +159,14 @@ def models(entries: Entries) -> str:
     return table(["Model", *(each.replace("_", " ") for each in head), "Commit"], rows)
 
 
+def _recoveries(entry: Entry) -> str:
+    return _pairs(
+        (name.replace("_", " "), value)
+        for name, value in entry.figures.items()
+        if isinstance(value, int) and name != "version"
+    )
+
+
 def _chaos(entry: Entry) -> str:
     figures = entry.figures
     names = (
@@ -307,6 +315,7 @@ _LOAD_LEGEND = (
 )
 
 chaos = _of("chaos", _chaos)
+recoveries = _of("recoveries", _recoveries)
 failover = _of("failover", _failover)
 calm = _of("calm", _calm)
 kill_nine = _of("kill-nine", recorded)
