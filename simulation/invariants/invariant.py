@@ -7,6 +7,7 @@ from typing import ClassVar
 from quorate.controller.publishing import Published
 from quorum.core.contract.output import Effect
 from quorum.core.messages.message_types import Message, ReceivedRequest
+from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, SnapshotId
 from simulation.invariants.mirror import Batch, Truncation
 from simulation.invariants.run_observer import RunObserver
@@ -45,6 +46,9 @@ class Invariant:
 
     def on_opened(self, seen: Seen, before: Seen | None) -> None:
         """Handle that a process opened its directory; ``before`` is its last incarnation."""
+
+    def on_submitted(self, seen: Seen, group: WriteGroup) -> None:
+        """Handle a group of effects submitted to the disk, before each of them."""
 
     def on_appended(self, seen: Seen, batches: list[Batch]) -> None:
         """Handle batches submitted to the disk."""

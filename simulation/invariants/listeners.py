@@ -9,6 +9,7 @@ from typing import TypeAlias, get_args
 from quorate.controller.publishing import Published
 from quorum.core.contract.output import Effect
 from quorum.core.messages.message_types import Message, Received, ReceivedRequest
+from quorum.runtime.ports import WriteGroup
 from quorum.types import ElectionState, NodeId, SnapshotId
 from simulation.invariants.mirror import Batch, Truncation
 from simulation.invariants.seen import CommandKey, ReadBegun, Seen
@@ -30,6 +31,7 @@ class Listeners:
     """
 
     on_opened: list[Callable[[Seen, Seen | None], None]] = field(default_factory=list)
+    on_submitted: list[Callable[[Seen, WriteGroup], None]] = field(default_factory=list)
     on_appended: list[Callable[[Seen, list[Batch]], None]] = field(default_factory=list)
     on_truncated: list[Callable[[Seen, Truncation], None]] = field(default_factory=list)
     on_persisted: list[Callable[[Seen, Effect], None]] = field(default_factory=list)

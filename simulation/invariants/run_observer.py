@@ -189,6 +189,8 @@ class RunObserver:
         if not seen.owed_count:
             seen.owed_since_ms = seen.now_ms()
         seen.owed_count += 1
+        for on_submitted in self._listeners.on_submitted:
+            on_submitted(seen, group)
         for effect in group.effects:
             if type(effect) is Append:
                 batches = self.split(effect.payload or b"")

@@ -58,6 +58,8 @@ class Seen:
     """Its own monotonic clock."""
     is_corrupt: Callable[[Path], bool] = _is_not_corrupt
     """Whether a file was damaged and has not been read since."""
+    ticket: int = 0
+    """Of the latest group submitted to its disk."""
     owed_count: int = 0
     """Groups submitted to its disk and not completed."""
     owed_since_ms: int = 0

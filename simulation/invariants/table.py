@@ -18,6 +18,7 @@ state it reports. None knows how a fault was injected. Simulation and scenarios 
 | equal-images | Raft 5.4.3, State Machine Safety |
 | equal-checkpoints | ADR 6 |
 | promises | Raft 5; ADR 7 |
+| tickets-in-order | quorum/runtime/DESIGN.md |
 | durable-survives | ADR 7 |
 | acknowledged-survives | requirements 360; ADR 10 |
 | own-content | requirements 360.8; ADR 42 |
@@ -107,6 +108,7 @@ from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.same_history import SameHistory
 from simulation.invariants.stickiness import LeaderStickiness
 from simulation.invariants.subtree_reported import SubtreeReported
+from simulation.invariants.tickets_in_order import TicketsInOrder
 from simulation.invariants.timestamps import TimestampsRise
 from simulation.invariants.trim_waits import TrimWaits
 from simulation.invariants.unique_ids import BrokerEpochs, UniqueIds
@@ -128,6 +130,7 @@ ALL: tuple[type[Invariant], ...] = (
     EqualImages,
     EqualCheckpoints,
     Promises,
+    TicketsInOrder,
     DurableSurvives,
     LossesKnown,
     AcknowledgedSurvives,

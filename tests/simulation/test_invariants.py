@@ -31,7 +31,13 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from tests.simulation import cases_of_downloads, cases_of_images, cases_of_leaders, cases_of_relays
+from tests.simulation import (
+    cases_of_disks,
+    cases_of_downloads,
+    cases_of_images,
+    cases_of_leaders,
+    cases_of_relays,
+)
 from tests.support.stub_cluster import Stage, batch_of, key_of
 
 
@@ -177,23 +183,6 @@ def led_before_durable(stage: Stage) -> None:
     stage.step(1, is_leader=True, epoch=1)
 
 
-def vote_lost(stage: Stage) -> None:
-    _vote_for(stage, 1, 1, 2)
-    stage.open(1, ElectionState(1))
-
-
-def records_lost(stage: Stage) -> None:
-    stage.append(1, 0, 1)
-    stage.open(1)
-
-
-def records_lost_in_silence(stage: Stage) -> None:
-    stage.append(1, 0, 1)
-    stage.run_observer.nodes[1].secured_end = 1
-    stage.run_observer.damaged(1)
-    stage.open(1)
-
-
 def applied_twice(stage: Stage) -> None:
     for node_id in (1, 2):
         for offset in (0, 1):
@@ -317,9 +306,6 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (voted_too_early, "promises"),
     (led_too_early, "promises"),
     (led_before_durable, "promises"),
-    (vote_lost, "durable-survives"),
-    (records_lost, "durable-survives"),
-    (records_lost_in_silence, "losses-known"),
     (applied_twice, "acknowledged-survives"),
     (acknowledged_uncommitted, "acknowledged-survives"),
     (acknowledged_elsewhere, "acknowledged-survives"),
@@ -336,6 +322,7 @@ CASES: tuple[tuple[Callable[[Stage], None], str], ...] = (
     (producer_with_the_fencing_epoch, "unique-ids"),
     (one_broker_epoch_twice, "broker-epochs"),
     (wrong_digest, "hash-chain"),
+    *cases_of_disks.CASES,
     *cases_of_downloads.CASES,
     *cases_of_images.CASES,
     *cases_of_leaders.CASES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quorum.core.contract.output import Output
 from quorum.core.election import campaign
 from quorum.core.leadership import leadership_term
 from quorum.core.protocol import role_transitions
@@ -11,14 +12,30 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
 from quorum.log.election_store import ElectionFile
 from quorum.log.segmented_log import SegmentedLog
+from quorum.runtime.driver import Driver
 from quorum.types import ElectionState
 from simulation.options import Options
+from tests.simulation.experiments.lone_follower import LONE_FOLLOWER
 from tests.simulation.zoo.bug import Bug, Patch
 
 
 def acknowledge_before_flush(patch: Patch) -> None:
     """A Fetch waits for the election state only, not for the records it acknowledges."""
     patch.setattr(CoreState, "acknowledgement_ticket", lambda core: core.disk.election_ticket)
+
+
+def later_ticket_first(patch: Patch) -> None:
+    """What a listener enters during a delivery reaches the writer before an earlier output."""
+
+    def carry_out_late(driver: Driver, output: Output) -> None:
+        driver.deliver()
+        driver._is_draining = True
+        driver._carry_out(output)
+        driver._is_draining = False
+        if driver.node.is_leader:
+            driver._drain_progress()
+
+    patch.setattr(Driver, "_carry_out_in_order", carry_out_late)
 
 
 def vote_not_persisted(patch: Patch) -> None:
@@ -67,6 +84,13 @@ BUGS = (
         acknowledge_before_flush,
         ("promises",),
         "NATS JetStream 2.12.1 (Jepsen)",
+    ),
+    Bug(
+        "later-ticket-first",
+        later_ticket_first,
+        ("tickets-in-order",),
+        "found by a review; quorum/runtime/DESIGN.md",
+        experiment=LONE_FOLLOWER,
     ),
     Bug(
         "vote-not-persisted",
