@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from audit.arrow_schema import arrow_schema
+from audit.cycle_collection import rare_collections
 from audit.directory import plan_source
 from audit.divergence import CLUSTER_ID_KEY, check_same_log
 from audit.errors import AuditError
@@ -119,7 +120,8 @@ def _export_planned(
         report = ExportReport(first, start, removed=removed, problems=plan.problems)
         report.damage = plan.damage
         if plan.end_offset > start:
-            _Exporter(plan, folder, report, rows_per_file).run(start, progress)
+            with rare_collections():
+                _Exporter(plan, folder, report, rows_per_file).run(start, progress)
     return report
 
 

@@ -12,9 +12,9 @@ from audit.schema import COMMITTED, UNKNOWN
 from audit.segment_file import FoundBatch
 from audit.typed_rows import resource_type_name
 from quorum.control import DecodedControl
-from quorum.types import SnapshotId, uuid_to_text
+from quorum.types import SnapshotId
 from statemachine import records
-from statemachine.payload import control_payload, record_payload, written_version
+from statemachine.payload import control_payload, record_payload, text_of_uuid, written_version
 from statemachine.records_schema import MetadataRecord
 from statemachine.sections.configs import ResourceType
 
@@ -41,6 +41,13 @@ _SOURCES: dict[int, list[tuple[str, str]]] = {
     for key, row in records.RECORD_TYPES.items()
 }
 """By API key: key column and the field that fills it."""
+_PLACES = {
+    key: [(_KEY_COLUMNS.index(column), attribute) for column, attribute in sources]
+    for key, sources in _SOURCES.items()
+}
+"""The same, with the number of the column."""
+_TOPIC = _KEY_COLUMNS.index("topic")
+_RESOURCE_TYPE = _KEY_COLUMNS.index("resource_type")
 
 _DERIVED = records.PartitionChangeRecord.__name__
 """The type of all derived changes."""
@@ -58,15 +65,16 @@ _DEPENDENT = frozenset(
 
 def key_values(content: MetadataRecord, topic: str | None) -> list[object]:
     """Return the entity that the record changes, one value per key column."""
-    known: dict[str, object] = {"topic": topic}
-    for column, attribute in _SOURCES[content.API_KEY]:
+    values: list[object] = [None] * len(_KEY_COLUMNS)
+    values[_TOPIC] = topic
+    for place, attribute in _PLACES[content.API_KEY]:
         value = getattr(content, attribute)
-        known[column] = uuid_to_text(value) if isinstance(value, bytes) else value
+        values[place] = text_of_uuid(value) if isinstance(value, bytes) else value
     if isinstance(content, records.ConfigRecord):
-        known["resource_type"] = resource_type_name(content.resource_type)
+        values[_RESOURCE_TYPE] = resource_type_name(content.resource_type)
         if content.resource_type == ResourceType.TOPIC:
-            known["topic"] = content.resource_name
-    return [known.get(column) for column in _KEY_COLUMNS]
+            values[_TOPIC] = content.resource_name
+    return values
 
 
 def timestamp(value: int) -> int | None:
@@ -197,5 +205,8 @@ def control_values(content: DecodedControl, digest: str | None) -> Row:
     return (None, True, *(None,) * len(_KEY_COLUMNS), _json(control_payload(content)), digest)
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+
+
 def _json(document: object) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return _encode(document)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from audit.arrow_schema import arrow_schema
+from audit.cycle_collection import rare_collections
 from audit.history_rows import (
     HistoryWanted,
     Position,
@@ -222,10 +223,11 @@ def read_tables(plan: ReadPlan, tables: Sequence[str]) -> dict[str, pa.Table]:
             if batch is not None:
                 batches.append(batch)
 
-    for item in scan_range(plan, plan.first_offset, plan.end_offset):
-        collected.add(item)
-        take(ROWS_PER_BATCH)
-    take(1)
+    with rare_collections():
+        for item in scan_range(plan, plan.first_offset, plan.end_offset):
+            collected.add(item)
+            take(ROWS_PER_BATCH)
+        take(1)
     return {
         table: pa.Table.from_batches(batches, arrow_schema(table))
         for table, batches in found.items()

@@ -30,9 +30,9 @@ _FOLDERS = {
     "statemachine": Path(statemachine.__file__).parent,
 }
 _AUDIT = (
-    "__init__", "arrow_schema", "directory", "errors", "history_rows", "lineage", "plan", "reader",
-    "replay", "schema", "segment_file", "source", "source_reader", "source_stream", "typed_rows",
-    "typed_tables", "scan",
+    "__init__", "arrow_schema", "cycle_collection", "directory", "errors", "history_rows",
+    "lineage", "plan", "reader", "replay", "scan", "schema", "segment_file", "source",
+    "source_reader", "source_stream", "typed_rows", "typed_tables",
 )  # fmt: skip
 _LEFT_OUT = frozenset({"core", "runtime", "transport", "v1", "prepare"})
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from audit.cycle_collection import rare_collections
 from audit.errors import AuditError
 from audit.plan import ReadPlan
 from audit.reader import needs_state, read_state, read_table
@@ -100,8 +101,10 @@ def read_partition(
             names=question.columns,
         )  # fmt: skip
     try:
-        for batch in found:
-            yield _for_spark(batch)
+        # The process is Spark's own for this task.
+        with rare_collections():
+            for batch in found:
+                yield _for_spark(batch)
     except StorageError as error:
         if error.path is None or Path(str(error.path)).exists():
             raise

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from audit.schema import DELETE, SET, own_columns
-from quorum.types import Uuid, uuid_to_text
+from quorum.types import Uuid
 from statemachine import records
 from statemachine.delta import ImageDelta
 from statemachine.image import MetadataImage
+from statemachine.payload import text_of_uuid
 from statemachine.redaction import shown_config
 from statemachine.sections.cluster import BrokerRegistration, ControllerRegistration
 from statemachine.sections.configs import ResourceType
@@ -44,7 +45,7 @@ def deleted_effect(table: str, *known: Any) -> Effect:
 
 def topic_effect(topic_id: Uuid, name: str) -> Effect:
     """Return a topic's current state."""
-    return Effect("topics", SET, (uuid_to_text(topic_id), name))
+    return Effect("topics", SET, (text_of_uuid(topic_id), name))
 
 
 def partition_effect(
@@ -52,7 +53,7 @@ def partition_effect(
 ) -> Effect:
     """Return a partition's current state; derived when ``change_index`` is above 0."""
     values = (
-        uuid_to_text(topic_id),
+        text_of_uuid(topic_id),
         index,
         view.topics.name_of(topic_id),
         state.leader,
@@ -65,7 +66,7 @@ def partition_effect(
         state.elr,
         state.last_known_elr,
         state.leader_recovery_state,
-        [uuid_to_text(directory) for directory in state.directories],
+        [text_of_uuid(directory) for directory in state.directories],
     )
     return Effect("partitions", SET, values, change_index, change_index > 0)
 
@@ -97,12 +98,12 @@ def broker_effect(broker: BrokerRegistration) -> Effect:
     values = (
         broker.id,
         broker.epoch,
-        uuid_to_text(broker.incarnation_id),
+        text_of_uuid(broker.incarnation_id),
         broker.rack,
         broker.fenced,
         broker.in_controlled_shutdown,
         _endpoints(broker.endpoints),
-        [uuid_to_text(directory) for directory in broker.log_dirs],
+        [text_of_uuid(directory) for directory in broker.log_dirs],
     )
     return Effect("brokers", SET, values)
 
@@ -111,7 +112,7 @@ def controller_effect(controller: ControllerRegistration) -> Effect:
     """Return a controller's current registration."""
     values = (
         controller.id,
-        uuid_to_text(controller.incarnation_id),
+        text_of_uuid(controller.incarnation_id),
         _endpoints(controller.endpoints),
     )
     return Effect("controllers", SET, values)
@@ -138,7 +139,7 @@ def quota_effect(
 def acl_effect(acl: records.AccessControlEntryRecord) -> Effect:
     """Return an ACL's current state."""
     values = (
-        uuid_to_text(acl.id),
+        text_of_uuid(acl.id),
         acl.resource_type,
         acl.resource_name,
         acl.pattern_type,

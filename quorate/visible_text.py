@@ -32,6 +32,8 @@ def visible_json(text: str) -> str:
 
     The document stays the same one. Line feeds between its parts stay as well.
     """
+    if text.isprintable():
+        return text
     return _UNSAFE.sub(lambda found: _json_escape(found[0]), text)
 
 

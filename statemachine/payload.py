@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 
 import msgpack
 
@@ -35,11 +36,35 @@ from statemachine.redaction import REDACTED, SECRET_FIELDS, is_secret_config, sh
 _UNKNOWN = "(unknown)"
 """Name of what a record holds besides the fields that this release knows."""
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NAMES_MAX = 1024
+"""Most names and schemas remembered: more than all record types have, without what is unknown."""
+_UUIDS_MAX = 1 << 14
+"""Most uuids whose text is remembered: neighbouring records name the same topics."""
+
+_AS_THEY_ARE = frozenset({int, str, bool, float, type(None)})
+
+text_of_uuid = lru_cache(_UUIDS_MAX)(uuid_to_text)
+"""``uuid_to_text``, for callers that show the same uuids again and again."""
 
 
 def type_name(record: MetadataRecord) -> str:
     """Return a record's type as Kafka's tools write it: ``TOPIC_RECORD``."""
-    return _WORD_START.sub("_", RECORD_TYPES[record.API_KEY].name).upper()
+    return _type_name(record.API_KEY)
+
+
+@lru_cache(_NAMES_MAX)
+def _type_name(api_key: int) -> str:
+    return _WORD_START.sub("_", RECORD_TYPES[api_key].name).upper()
+
+
+@lru_cache(_NAMES_MAX)
+def _fields_at(api_key: int, version: int) -> tuple[FieldSpec, ...]:
+    return RECORD_TYPES[api_key].fields_at(version)
+
+
+@lru_cache(_NAMES_MAX)
+def _specs_of(owner: type[WireStruct]) -> tuple[FieldSpec, ...]:
+    return field_specs(owner)
 
 
 def written_version(value: bytes) -> int:
@@ -61,7 +86,7 @@ def record_payload(
     record: MetadataRecord, version: int, *, show_secrets: bool = False
 ) -> dict[str, object]:
     """Return a metadata record as a JSON document."""
-    specs = RECORD_TYPES[record.API_KEY].fields_at(version)
+    specs = _fields_at(record.API_KEY, version)
     data = _struct(record, specs, show_secrets=show_secrets)
     if isinstance(record, ConfigRecord) and not show_secrets:
         data["value"] = shown_config(record.name, record.value)
@@ -101,10 +126,13 @@ def _struct(
         value = getattr(owner, spec.name)
         if spec.tag is not None and value == spec.default:
             continue
+        name = _camel(spec.name)
         if spec.name in SECRET_FIELDS and not show_secrets:
-            data[_camel(spec.name)] = REDACTED
+            data[name] = REDACTED
+        elif type(value) in _AS_THEY_ARE:
+            data[name] = value
         else:
-            data[_camel(spec.name)] = _value(value, spec.kind, show_secrets=show_secrets)
+            data[name] = _value(value, spec.kind, show_secrets=show_secrets)
     if owner.extra is not None:
         is_hidden = not show_secrets and not SECRET_FIELDS.isdisjoint(each.name for each in specs)
         data[_UNKNOWN] = REDACTED if is_hidden else _plain(owner.extra)
@@ -112,16 +140,17 @@ def _struct(
 
 
 def _value(value: object, kind: Kind, *, show_secrets: bool) -> object:
-    if value is None:
-        return None
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(kind, ArrayOf) and isinstance(value, tuple):
+        if _AS_THEY_ARE.issuperset(map(type, value)):
+            return list(value)
         return [_value(item, kind.element, show_secrets=show_secrets) for item in value]
     if isinstance(value, WireStruct):
-        specs = field_specs(type(value))
-        return _struct(value, specs, show_secrets=show_secrets)
+        return _struct(value, _specs_of(type(value)), show_secrets=show_secrets)
     if isinstance(value, bytes):
         is_uuid = isinstance(kind, Scalar) and kind.name == "uuid"
-        return uuid_to_text(value) if is_uuid else bytes_text(value)
+        return text_of_uuid(value) if is_uuid else bytes_text(value)
     return value
 
 
@@ -138,6 +167,7 @@ def _plain(value: object) -> object:
     return value
 
 
+@lru_cache(_NAMES_MAX)
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

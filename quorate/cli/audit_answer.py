@@ -173,6 +173,8 @@ def look_at(session: Session, source: AuditSource) -> tuple[ReadPlan | None, int
 def _show(
     session: Session, kind: str, columns: Sequence[str], found: pa.Table, offset: int
 ) -> None:
+    from audit.cycle_collection import rare_collections
     from quorate.cli.arrow_rows import rows_of
 
-    session.show(Result(kind, {"as_of_offset": offset}, rows=rows_of(found), columns=columns))
+    with rare_collections():
+        session.show(Result(kind, {"as_of_offset": offset}, rows=rows_of(found), columns=columns))

@@ -13,6 +13,11 @@ _DAY_MS = 24 * _HOUR_MS
 
 def as_text(value: object) -> str:
     """A value in a table cell: one line, without control characters."""
+    # Most cells are one of these, and a table may have millions.
+    if type(value) is str and value.isprintable():
+        return value
+    if type(value) is int:
+        return str(value)
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -18,6 +18,9 @@ from quorate.visible_text import visible_json
 
 FORMATS = ("table", "json", "jsonl", "yaml")
 SCHEMA_VERSION = 1
+LONG_ROWS_MIN = 1_000
+"""From so many rows on, a JSON document has one row per line: an indented one takes five times as
+long."""
 
 _PLAIN_YAML = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@-]*")
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -51,7 +54,9 @@ def render(
     result: Result, output: str, stream: IO[str], *, colour: bool, is_wide: bool = False
 ) -> None:
     """Write ``result`` to ``stream`` in one of ``FORMATS``."""
-    if output == "json":
+    if output == "json" and result.rows is not None and len(result.rows) >= LONG_ROWS_MIN:
+        _write_long_json(result, result.rows, stream)
+    elif output == "json":
         stream.write(_json(result.document(), indent=2) + "\n")
     elif output == "jsonl":
         rows = result.rows if result.rows is not None else [result.document()]
@@ -64,6 +69,14 @@ def render(
 
         columns = result.wide if is_wide and result.wide else result.columns
         write_table(result.fields, result.rows, columns, stream, colour=colour)
+
+
+def _write_long_json(result: Result, rows: Sequence[Mapping[str, object]], stream: IO[str]) -> None:
+    head = {"kind": result.kind, "version": SCHEMA_VERSION, **result.fields}
+    stream.write(_json_head(head))
+    for number, row in enumerate(rows):
+        stream.write((",\n    " if number else "\n    ") + visible_json(_encode(row)))
+    stream.write("\n  ]\n}\n")
 
 
 def stream_rows(
@@ -102,6 +115,10 @@ def stream_rows(
         stream.write((_json_tail if is_json else _yaml_tail)(error, is_empty=is_empty))
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _json(value: object, **form: Any) -> str:
     return visible_json(json.dumps(value, ensure_ascii=False, **form))
 
@@ -124,7 +141,7 @@ def _yaml_tail(error: str | None, *, is_empty: bool) -> str:
 def write_lines(rows: Iterable[Mapping[str, object]], stream: IO[str]) -> None:
     """One JSON document per line, written as the rows come."""
     for row in rows:
-        stream.write(_json(row, separators=(",", ":")) + "\n")
+        stream.write(visible_json(_encode_compact(row)) + "\n")
 
 
 def _yaml(value: object, indent: str = "") -> list[str]:

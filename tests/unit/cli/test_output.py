@@ -8,8 +8,10 @@ import json
 import pytest
 import yaml
 
+from quorate.cli import output as output_module
+from quorate.cli import tables
 from quorate.cli.cells import as_text
-from quorate.cli.output import Result, render
+from quorate.cli.output import FORMATS, Result, render
 from quorate.visible_text import visible_json
 
 LIST = Result(
@@ -140,3 +142,29 @@ def test_names_of_others_cannot_move_the_cursor_or_add_a_row(output: str) -> Non
     assert "FAKE ROW" in shown
     if output in ("json", "yaml"):
         assert yaml.safe_load(shown)["rack"] == FORGED, "programs still get the value itself"
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_a_long_result_is_the_same_as_a_short_one(
+    output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many rows are written by code of ours, because the libraries take minutes for them."""
+    rows: list[dict[str, object]] = [
+        {"name": "a", "n": 1, "list": [1, 2], "none": None, "is": True},
+        {"name": "語\x1b[31m", "n": -20, "list": [], "none": None, "is": False},
+        {"name": "", "n": 300, "list": ["x"], "none": "y", "is": True},
+    ]
+    for columns in ((), ("n", "name", "none", "is")):
+        result = Result("Thing", {"offset": 7}, rows=rows, columns=columns)
+        short = io.StringIO()
+        render(result, output, short, colour=False)
+        with monkeypatch.context() as patched:
+            patched.setattr(tables, "PLAIN_ROWS_MIN", 1)
+            patched.setattr(output_module, "LONG_ROWS_MIN", 1)
+            long = io.StringIO()
+            render(result, output, long, colour=False)
+        if output == "json":
+            assert json.loads(long.getvalue()) == json.loads(short.getvalue())
+            assert long.getvalue().count("\n") == 7 + len(rows)
+        else:
+            assert long.getvalue() == short.getvalue()
