@@ -153,6 +153,7 @@ def _planned(
             file for file in checkpoints if start <= file.end_offset <= max(reached, newest)
         ),
         epochs=log.epochs,
+        log_incarnation=log.identity.log_incarnation_id if log.identity is not None else b"",
         problems=tuple(problems),
         damage=str(damage) if damage is not None else "",
     )

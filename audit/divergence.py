@@ -22,9 +22,12 @@ from audit.plan import ReadPlan
 from audit.schema import HISTORY
 from audit.segment_file import read_segment
 from quorum.errors import StorageError
+from quorum.log_position import LogPosition
 
 CLUSTER_ID_KEY = b"quorate.cluster_id"
 """Metadata key of ``history`` files."""
+POSITION_KEY = b"quorate.position"
+"""Metadata key of ``history`` files: the ``LogPosition`` behind their records, as JSON."""
 
 _COLUMNS = ["batch_base_offset", "batch_end_offset", "epoch", "digest", "is_baseline"]
 
@@ -70,6 +73,28 @@ def check_same_log(plan: ReadPlan, folder: ExportFolder, ranges: list[ExportedRa
         offset=offset,
         epoch=epoch,
     )
+
+
+def stored_position(folder: ExportFolder, ranges: list[ExportedRange]) -> LogPosition | None:
+    """Return the position behind the last range; None if there is none.
+
+    Releases before positions were stored wrote none.
+
+    Raises:
+        AuditError: It is no position.
+        StorageError: The file cannot be read.
+    """
+    if not ranges:
+        return None
+    path = folder.path / HISTORY / ranges[-1].file_name
+    with _readable(path):
+        text = (pq.read_metadata(path).metadata or {}).get(POSITION_KEY)
+    if text is None:
+        return None
+    try:
+        return LogPosition.from_json(text.decode())
+    except ValueError as error:
+        raise AuditError(f"{path}: {error}; the file was changed by hand") from error
 
 
 def _check_cluster(plan: ReadPlan, path: Path) -> None:

@@ -17,15 +17,17 @@ import pyarrow.parquet as pq
 from audit.arrow_schema import arrow_schema
 from audit.cycle_collection import rare_collections
 from audit.directory import plan_source
-from audit.divergence import CLUSTER_ID_KEY, check_same_log
+from audit.divergence import CLUSTER_ID_KEY, POSITION_KEY, check_same_log, stored_position
 from audit.errors import AuditError
 from audit.export_files import ExportedRange, ExportFolder
 from audit.plan import ReadPlan
+from audit.position import position_at
 from audit.reader import TableRows
 from audit.replay import Baseline, scan_range
 from audit.scan import ScannedBatch
 from audit.schema import HISTORY, TABLES
 from quorum.errors import StorageError
+from quorum.log_position import LogPosition
 
 ROWS_PER_FILE = 1_000_000
 """A range is closed when its history has at least this many rows."""
@@ -50,6 +52,8 @@ class ExportReport:
     """Damaged or missing parts of the source."""
     damage: str = ""
     """Why the export ends before the log does; only with ``only_before_damage``."""
+    position: LogPosition | None = None
+    """Behind the exported records, as a consumer or a watch stores it; None if all are older."""
 
 
 def export_log(
@@ -119,6 +123,7 @@ def _export_planned(
         first = ranges[0].start if ranges else plan.first_offset
         report = ExportReport(first, start, removed=removed, problems=plan.problems)
         report.damage = plan.damage
+        report.position = stored_position(folder, ranges)
         if plan.end_offset > start:
             with rare_collections():
                 _Exporter(plan, folder, report, rows_per_file).run(start, progress)
@@ -193,13 +198,18 @@ class _Exporter:
     def _close_range(self, collected: TableRows, done: ExportedRange) -> ExportedRange:
         """Commit everything collected as one range and return the empty range that follows."""
         self._write(collected, at_least=1)
+        known = () if self._report.position is None else self._report.position.epochs
+        position = position_at(self._plan, done.end, known)
         temporaries = {}
         for table, writer in self._writers.items():
+            if table == HISTORY:
+                writer.add_key_value_metadata({POSITION_KEY: position.to_json().encode()})
             writer.close()
             temporaries[table] = self._folder.temporary(table)
         self._writers.clear()
         self._folder.commit(done, temporaries)
         self._report.written.append(done)
+        self._report.position = position
         self._report.end_offset = done.end
         for table, count in self._counts.items():
             self._report.rows[table] = self._report.rows.get(table, 0) + count

@@ -22,14 +22,11 @@ def epochs_below(
     ``log`` are the log's current epochs. ``known`` are the epochs kept with the previous position:
     a log whose start has moved no longer knows where its oldest epochs began.
     """
-    starts: dict[Epoch, int] = {}
-    for epoch, start in [
-        *((entry.epoch, entry.start_offset) for entry in known),
-        *((entry.epoch, entry.start_offset) for entry in log),
-    ]:
-        if start < end_offset:
-            starts.setdefault(epoch, start)
-    return tuple(EpochEntry(*entry) for entry in sorted(starts.items())[-EPOCHS_MAX:])
+    starts: dict[Epoch, EpochEntry] = {}
+    for entry in (*known, *(EpochEntry(each.epoch, each.start_offset) for each in log)):
+        if entry.start_offset < end_offset:
+            starts.setdefault(entry.epoch, entry)
+    return tuple(sorted(starts.values())[-EPOCHS_MAX:])
 
 
 def find_divergence(

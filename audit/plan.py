@@ -64,6 +64,8 @@ class ReadPlan:
     checkpoints: tuple[CheckpointFile, ...] = ()
     """The checkpoints that continue into the log, ascending."""
     epochs: tuple[EpochStart, ...] = ()
+    log_incarnation: bytes = b""
+    """Id of the incarnation that the directory belongs to; empty if not known."""
     problems: tuple[str, ...] = ()
     """Damaged or missing parts of the source, one sentence each."""
     damage: str = ""

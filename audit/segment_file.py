@@ -6,7 +6,7 @@ it follows the previous one. The log digest is computed on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -125,24 +125,36 @@ def _whole_batches_end(data: bytes, path: str, base: int) -> int:
         position += size
 
 
+def digests_at(plan: ReadPlan, offsets: Iterable[int]) -> dict[int, bytes]:
+    """Return the log digests below offsets; without those not known or not at a batch's end.
+
+    Reads each segment once, as far as needed.
+
+    Raises:
+        CorruptBatchError, StorageError: As ``read_segment``.
+    """
+    wanted = set(offsets)
+    found: dict[int, bytes] = {}
+    for segment in plan.segments:
+        if not segment.digest:
+            continue
+        if segment.base_offset in wanted:
+            found[segment.base_offset] = segment.digest
+        inside = [each for each in wanted if segment.base_offset < each <= segment.end_offset]
+        if inside:
+            last = max(inside)
+            for batch in read_segment(segment):
+                if batch.header.end_offset in wanted:
+                    found[batch.header.end_offset] = batch.digest
+                if batch.header.end_offset >= last:
+                    break
+    return found
+
+
 def digest_at(plan: ReadPlan, offset: int) -> bytes:
     """Return the log digest below ``offset``; empty if not known or not the end of a batch.
 
     Raises:
         CorruptBatchError, StorageError: As ``read_segment``.
     """
-    for segment in plan.segments:
-        if segment.base_offset == offset:
-            return segment.digest
-        if segment.base_offset < offset <= segment.end_offset:
-            return _digest_inside(segment, offset)
-    return b""
-
-
-def _digest_inside(segment: SegmentFile, offset: int) -> bytes:
-    if not segment.digest:
-        return b""
-    for batch in read_segment(segment):
-        if batch.header.end_offset >= offset:
-            return batch.digest if batch.header.end_offset == offset else b""
-    return b""
+    return digests_at(plan, (offset,)).get(offset, b"")

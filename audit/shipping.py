@@ -31,7 +31,7 @@ _FOLDERS = {
 }
 _AUDIT = (
     "__init__", "arrow_schema", "cycle_collection", "directory", "errors", "history_rows",
-    "lineage", "plan", "reader", "replay", "scan", "schema", "segment_file", "source",
+    "lineage", "plan", "position", "reader", "replay", "scan", "schema", "segment_file", "source",
     "source_reader", "source_stream", "typed_rows", "typed_tables",
 )  # fmt: skip
 _LEFT_OUT = frozenset({"core", "runtime", "transport", "v1", "prepare"})

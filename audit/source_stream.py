@@ -1,12 +1,13 @@
 """Follow a growing log with Spark Structured Streaming.
 
 A stream's position is a ``LogPosition`` as JSON, the same that consumers and watches store:
-``{"offset": N, "epoch": E, "epochs": [[epoch, start offset], ...], ...}``. Everything below N was
-read, E is the epoch of the record before N (0 at the beginning), and the list holds the start
-offsets of the newest epochs below N. If the log no longer has that record,
-the query fails with LOG_TRUNCATED and the first divergent offset (requirements 320.3 to 320.6).
+``{"offset": N, "epoch": E, "epochs": [[epoch, start offset, digest], ...], "digest": D,
+"incarnation": I}``. Everything below N was read, E is the epoch of the record before N (0 at the
+beginning), D the log digest below N, and the list holds the starts of the newest epochs below N. If
+the log no longer has what was read, the query fails with LOG_TRUNCATED and the first divergent
+offset (requirements 320.3 to 320.6).
 If the log start has moved past the position, the query fails too, instead of leaving a gap.
-Positions of releases without the list are accepted; the divergence offset is then a bound.
+Positions of releases without list or digest are accepted; the offset is then a bound.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from audit.errors import AuditError, LogTruncatedError
-from audit.lineage import epochs_below, find_divergence
 from audit.plan import ReadPlan
+from audit.position import check_position, position_at
 from audit.segment_file import read_segment
 from audit.source_reader import OffsetRange, Question, read_partition
-from quorum.log_position import EpochEntry, LogPosition
+from quorum.log_position import LogPosition
+from quorum.types import EpochStart
 
 
 class PlannedRange(OffsetRange):
@@ -52,14 +53,15 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._start_offset = start_offset
         self._offsets_max = offsets_max
         self._target: int | None = None
+        self._verified: tuple[Sequence[EpochStart], bytes] | None = None
+        """Epochs and incarnation of the log in which a position was last compared by digest."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the position of a new query."""
         offset = self._start_offset or 0
         if offset == 0:
             return LogPosition(0, 0).to_dict()
-        plan = self._plan()
-        return _position(plan, offset, plan.epoch_at(offset - 1), ())
+        return position_at(self._plan(), offset).to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit that option ``maxOffsetsPerTrigger`` sets."""
@@ -79,19 +81,19 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             AuditError: The log start has moved past ``start``.
         """
         plan = self._plan()
-        known = _check(plan, start)
+        at = self._check(plan, start)
         end = plan.end_offset if self._target is None else min(plan.end_offset, self._target)
         if end <= start["offset"]:
             return start
         if isinstance(limit, ReadMaxRows):
             end = _batch_end(plan, start["offset"] + limit.max_rows, end)
-        return _position(plan, end, plan.last_epoch(end), known)
+        return position_at(plan, end, at.epochs).to_dict()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of the range, as ``Question.splits``."""
         plan = self._plan()
-        _check(plan, start)
-        _check(plan, end)
+        self._check(plan, start)
+        self._check(plan, end)
         pairs = self._question.splits(plan, start["offset"], end["offset"])
         return [PlannedRange(plan, *pair) for pair in pairs]
 
@@ -101,58 +103,24 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise TypeError(f"not one of our partitions: {partition!r}")
         yield from read_partition(partition.plan, self._question, partition)
 
+    def _check(self, plan: ReadPlan, position: dict[str, Any]) -> LogPosition:
+        """Check that a position belongs to this log, and return it.
+
+        Only a recovery can lose what was committed. It begins an epoch and an incarnation, so the
+        digest is compared when the query starts, and when one of them is new.
+        """
+        at = LogPosition.from_dict(position)
+        log = (plan.epochs, plan.log_incarnation)
+        check_position(plan, at, with_digest=log != self._verified)
+        if at.offset > 0:
+            self._verified = log
+        return at
+
     def _plan(self) -> ReadPlan:
         # Imported here: executors unpickle this class and lack the planning modules.
         from audit.directory import plan_source
 
         return plan_source(Path(self._path))
-
-
-def _position(
-    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochEntry]
-) -> dict[str, Any]:
-    epochs = epochs_below(known, plan.epochs, offset)
-    return LogPosition(offset, epoch, epochs).to_dict()
-
-
-def _check(plan: ReadPlan, position: dict[str, Any]) -> tuple[EpochEntry, ...]:
-    """Check that a position belongs to this log and return the epochs that were read before it."""
-    at = LogPosition.from_dict(position)
-    check_position(plan, at.offset, at.epoch, at.epochs)
-    return at.epochs
-
-
-def check_position(
-    plan: ReadPlan, offset: int, epoch: int, known: Sequence[EpochEntry] = ()
-) -> None:
-    """Check that the log still contains the record before a stream's position.
-
-    ``known`` are the epochs of the records below ``offset``, as far as they were kept.
-
-    Raises:
-        LogTruncatedError: The log no longer has the record before ``offset``.
-        AuditError: The log start has moved past it, so records were missed.
-    """
-    if offset == 0:
-        return
-    if offset < plan.start_offset:
-        raise AuditError(
-            f"{plan.source}: offsets {offset} to {plan.start_offset} were trimmed before they "
-            "were read; begin a new query"
-        )
-    newer = next((entry for entry in plan.epochs if entry.epoch > epoch), None)
-    is_behind_newer = newer is not None and newer.start_offset < offset
-    is_older_here = offset <= plan.end_offset and 0 < plan.last_epoch(offset) < epoch
-    if not is_behind_newer and not is_older_here:
-        return
-    read = known or (EpochEntry(epoch, offset - 1),)
-    found = find_divergence(read, offset, plan.epochs, plan.end_offset)
-    raise LogTruncatedError(
-        f"{plan.source} no longer contains the records read up to offset {offset}",
-        offset=found.offset,
-        epoch=epoch,
-        is_exact=found.is_exact,
-    )
 
 
 def _batch_end(plan: ReadPlan, wanted: int, end_offset: int) -> int:

@@ -1,8 +1,8 @@
 """``LogPosition``: how far somebody has read the log, and what proves that it is still this log.
 
-Consumers, watches and the Spark stream store the same value. Its lineage (the epochs that were
-read, with their start offsets) locates the point where two histories part. The log digest proves
-that point, because it covers every byte below it.
+Consumers, watches, exports and the Spark stream store the same value. Its lineage (the epochs that
+were read, with their start offsets) locates the point where two histories part. The log digest
+proves that point, because it covers every byte below it.
 
 One lookup is not enough to locate the point: the epoch that the leader answers may reach further in
 its log than it did in what the reader has. So the reader goes back through its own epochs, one

@@ -95,6 +95,7 @@ def export(
                 "start_offset": report.start_offset,
                 "end_offset": report.end_offset,
                 "ranges_written": len(report.written),
+                "position": None if report.position is None else report.position.to_json(),
             },
             rows=[{"table": table, "rows": count} for table, count in report.rows.items()],
             columns=_COLUMNS,

@@ -13,6 +13,7 @@ import audit.session
 from audit.errors import AuditError
 from quorate.cli.main import main
 from quorum.log.layout import WATERMARK_NAMES
+from quorum.log_position import LogPosition
 from statemachine.records import ConfigRecord
 from tests.support.audit_log import AuditLog
 from tests.support.damaged_logs import SAMPLE, damaged_sample
@@ -36,8 +37,12 @@ def test_export_reports_the_written_files(
     document = json.loads(capsys.readouterr().out)
     assert (document["end_offset"], document["ranges_written"]) == (log.end, 1)
     assert {"table": "configs", "rows": 3} in document["rows"]
+    position = LogPosition.from_json(document["position"])
+    assert position == LogPosition(log.end, 1)
+    assert position.log_digest == log.log.digest_at(log.end)
     assert main(["export", "--from", str(log.home), "--to", target, "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["ranges_written"] == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["ranges_written"], again["position"]) == (0, document["position"])
 
 
 def test_a_truncated_log_is_exit_code_3(

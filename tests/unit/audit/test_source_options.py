@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,14 @@ from pyspark.sql.types import StructType
 from audit.errors import AuditError, LogTruncatedError
 from audit.lineage import EPOCHS_MAX, epochs_below
 from audit.plan import CheckpointFile, ReadPlan
+from audit.position import check_position
 from audit.source import ClusterMetadataSource
-from audit.source_stream import HistoryStream, check_position
+from audit.source_reader import Question
+from audit.source_stream import HistoryStream
 from quorum.errors import LogDamagedError
-from quorum.log_position import EpochEntry
+from quorum.log_position import EpochEntry, LogPosition
 from quorum.types import EpochStart, OffsetAndEpoch
+from statemachine.records import ConfigRecord
 from tests.support.audit_log import AuditLog
 from tests.support.damaged_logs import damage
 
@@ -140,7 +144,7 @@ def test_a_position_of_this_log_passes(
 
     def passes(read_under: int) -> bool:
         try:
-            check_position(found, offset, read_under)
+            check_position(found, LogPosition(offset, read_under))
         except LogTruncatedError:
             return False
         return True
@@ -162,7 +166,7 @@ def test_a_diverging_position_is_refused_with_the_divergence_point(
     found: ReadPlan, offset: int, epoch: int, divergent: int
 ) -> None:
     with pytest.raises(LogTruncatedError, match="LOG_TRUNCATED") as caught:
-        check_position(found, offset, epoch)
+        check_position(found, LogPosition(offset, epoch))
     assert caught.value.offset == divergent
 
 
@@ -171,10 +175,10 @@ def test_known_epochs_give_a_stream_the_exact_divergence_offset(offset: int) -> 
     """KIP-279, scenario 1: read e1[0,11) e2[11,...), the log now e1[0,21) e3[21,...)."""
     found = plan((1, 0), (3, 21), end=31)
     with pytest.raises(LogTruncatedError, match="offset is 11 ") as caught:
-        check_position(found, offset, 2, (EpochEntry(1, 0), EpochEntry(2, 11)))
+        check_position(found, LogPosition(offset, 2, (EpochEntry(1, 0), EpochEntry(2, 11))))
     assert (caught.value.offset, caught.value.is_exact) == (11, True)
     with pytest.raises(LogTruncatedError, match=f"is at most {min(offset - 1, 21)} ") as caught:
-        check_position(found, offset, 2)
+        check_position(found, LogPosition(offset, 2))
     assert not caught.value.is_exact
 
 
@@ -190,7 +194,7 @@ def test_a_streams_position_keeps_its_epochs_over_a_trimmed_log() -> None:
 
 def test_a_position_below_the_log_start_is_not_skipped_over() -> None:
     with pytest.raises(AuditError, match="were trimmed before"):
-        check_position(plan((2, 10), start=10), 5, 1)
+        check_position(plan((2, 10), start=10), LogPosition(5, 1))
 
 
 def test_micro_batches_cover_the_log_once_in_whole_batches(tmp_path: Path) -> None:
@@ -198,8 +202,6 @@ def test_micro_batches_cover_the_log_once_in_whole_batches(tmp_path: Path) -> No
     log.elect(1)
     log.world(4, 40)
     log.commit()
-    from audit.source_reader import Question
-
     stream = HistoryStream(str(tmp_path), Question("history"), None, 10)
     limit = stream.getDefaultReadLimit()
     assert limit == ReadMaxRows(10)
@@ -219,13 +221,40 @@ def test_micro_batches_cover_the_log_once_in_whole_batches(tmp_path: Path) -> No
     assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable())["offset"] == log.end
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_stream_is_compared_by_digest_where_epochs_prove_nothing(
+    is_kept: bool, tmp_path: Path
+) -> None:
+    """Two logs with the same epochs and offsets; below ``cut`` they are the same."""
+    for name, value in (("read", "1"), ("there", "1" if is_kept else "2")):
+        log = AuditLog(tmp_path / name)
+        log.elect(1)
+        cut = log.elect(2)
+        log.command(ConfigRecord(4, "", "a", value))
+        log.elect(3)
+        log.commit()
+    stream = HistoryStream(str(tmp_path / "read"), Question("history"), None, None)
+    position = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    kept = LogPosition.from_dict(json.loads(json.dumps(position)))
+    assert kept.log_digest == log.log.digest_at(log.end) or not is_kept
+    assert [entry.log_digest for entry in kept.epochs][1] == log.log.digest_at(
+        kept.epochs[1].start_offset
+    )
+    other = HistoryStream(str(tmp_path / "there"), Question("history"), None, None)
+    if is_kept:
+        assert other.latestOffset(position, ReadAllAvailable()) == position
+        return
+    start = kept.epochs[2].start_offset
+    with pytest.raises(LogTruncatedError, match=f"is at most {start} ") as caught:
+        other.latestOffset(position, ReadAllAvailable())
+    assert cut <= caught.value.offset
+
+
 def test_available_now_stops_where_the_log_ended(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     log.elect(1)
     world = log.world(4, 10)
     end = log.commit()
-    from audit.source_reader import Question
-
     stream = HistoryStream(str(tmp_path), Question("history"), None, None)
     stream.prepareForTriggerAvailableNow()
     log.more(world, 10)
