@@ -97,6 +97,8 @@ class BrokerAgent:
         self._applied_offset = -1
         self._reports = DirectoryReports(settings.broker_id)
         self._offline: set[Uuid] = set()
+        self._waits_until = float("-inf")
+        """Until when a former process's session may keep this one from registering again."""
 
     @property
     def broker_epoch(self) -> int:
@@ -260,6 +262,9 @@ class BrokerAgent:
             await self._register(self._settings.heartbeat_seconds)
         except RefusedError as error:
             if error.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+                if asyncio.get_running_loop().time() < self._waits_until:
+                    self._handler.report(Waiting(f"not registered again yet: {error}"))
+                    return
                 raise self._superseded(str(error)) from error
             raise RegistrationError(f"broker {self._settings.broker_id}: {error}") from error
         except ClientError as error:
@@ -287,8 +292,14 @@ class BrokerAgent:
     # ------------------------------------------------------------------ metadata
 
     def _forget(self) -> None:
-        """Forget a registration that was made in a log which is no longer the cluster's."""
+        """Forget a registration that was made in a log which is no longer the cluster's.
+
+        That log may have the registration of a former process, with a session.
+        """
+        seconds = self._settings.registration_seconds_max
+        self._waits_until = asyncio.get_running_loop().time() + seconds
         self._generation = Generation()
+        self._state = None
         self._applied_offset = -1
         self._beat_now.set()
 

@@ -290,6 +290,35 @@ def test_a_history_that_was_lost_is_compared_anew() -> None:
     play(scenario)
 
 
+def test_a_former_registration_in_a_restored_log_is_waited_for() -> None:
+    """The log was restored to a time before this process: it has not been replaced, but precedes.
+
+    Its own registration is gone, and that of the process before it is there and has a session.
+    """
+
+    async def scenario(world: World, handler: Recorder) -> None:
+        running = Running(world, handler, incarnation=2)
+        await running.until(is_active(handler))
+        world.controller = type(world.controller)()
+        former = world.other(BROKER, incarnation=1)
+        world.topic("orders", [BROKER])
+        world.truncates = LogTruncationError("restored", divergent_offset=3, divergent_epoch=1)
+        world.moved()
+        await running.until(lambda: len(handler.of(Refused)) == 2)
+        assert {each.command.tag.broker_epoch for each in handler.of(Refused)} == {former}
+        await running.until(lambda: handler.of(Waiting))
+        assert "DUPLICATE_BROKER_REGISTRATION" in handler.of(Waiting)[-1].cause
+        assert not handler.replicas
+        world.controller.advance(10_000)
+        await running.until(is_active(handler))
+        assert running.agent.broker_epoch > former
+        assert len(handler.replicas) == 1
+        running.agent.shut_down()
+        assert (await running.ended()).is_clean
+
+    play(scenario)
+
+
 def test_a_lost_directory_moves_leaderships() -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         world.other(1)
