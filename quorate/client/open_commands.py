@@ -16,8 +16,9 @@ from quorate.client.errors import (
     RefusedError,
     UnavailableError,
 )
-from quorate.client.pending import Pending, PendingProducerSession, later_error
+from quorate.client.pending import Pending, PendingProducerSession, has_position, later_error
 from quorate.client.producer_sessions import ProducerSessions
+from quorum.v1.commands_pb2 import Command
 
 
 class OpenCommands:
@@ -72,6 +73,7 @@ class OpenCommands:
         """Send a command under another producer if it certainly was not applied; else end it."""
         self._producers.retire(session)
         is_fenced = isinstance(refusal, ProducerFencedError)
+        forgotten = self._producers.forgotten
         if pending.attempts > 1:
             unknown = OutcomeUnknownError(f"the producer is gone: {refusal}")
             unknown.__cause__ = refusal
@@ -84,6 +86,17 @@ class OpenCommands:
             self.fresh.appendleft(pending)
         if is_fenced:
             self.fail_fresh(refusal)
+        elif forgotten is not None:
+            for each in [each for each in self.fresh if has_position(each.command)]:
+                self.fresh.remove(each)
+                self.fail(each, forgotten)
+
+    def ended_already(self, command: Command) -> ClientError | None:
+        """Return the error of a new command that is not sent because of an earlier one."""
+        producers = self._producers
+        if producers.failure is not None:
+            return later_error(producers.failure, was_sent=False)
+        return producers.forgotten if has_position(command) else None
 
     def fail_fresh(self, error: ClientError) -> None:
         """End all commands that have no number yet."""

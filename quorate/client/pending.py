@@ -87,6 +87,11 @@ def check_size(command: Command) -> None:
         raise RefusedError(code, f"{size} bytes in one command, more than {COMMAND_BYTES_MAX}")
 
 
+def has_position(command: Command) -> bool:
+    """Whether a command commits the position of a group, alone or with what it changes."""
+    return command.HasField("with_position") or command.HasField("commit_position")
+
+
 def is_dry_run(command: Command) -> bool:
     """Whether a command is evaluated and not applied."""
     kind = command.WhichOneof("kind")

@@ -84,6 +84,8 @@ class ProducerSessions(Generic[CommandT]):
         """Number of producers requested and not yet received."""
         self.failure: ClientError | None = None
         """Why every new write fails: an earlier one did, or another process has the name."""
+        self.forgotten: RefusedError | None = None
+        """Why no position is committed: the name was forgotten, and may have had another owner."""
 
     def refusal(
         self, producer_session: ProducerSession[CommandT] | None, answer: WriteAnswer

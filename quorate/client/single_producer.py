@@ -82,7 +82,21 @@ class SingleProducer(ProducerSessions[CommandT]):
                 # The command itself named another producer.
                 return refusal
             return self._fence(answer.message, known)
+        if self.name and is_current and self._is_forgotten(refusal):
+            self.forgotten = RefusedError(
+                refusal.code,
+                f"{refusal.text}; another process may have had the name since: begin an epoch, and "
+                "read the position again",
+                producer=refusal.producer,
+            )
         return refusal
+
+    def _is_forgotten(self, refusal: RefusedError) -> bool:
+        """Whether the cluster has forgotten the name too: nothing proves that it is still ours."""
+        known = refusal.producer
+        return refusal.code == common_pb2.ERROR_CODE_UNKNOWN_PRODUCER_ID and (
+            known is None or known.transactional_id != self.name
+        )
 
     @property
     def wants_name(self) -> bool:

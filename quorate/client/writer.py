@@ -36,7 +36,6 @@ from quorate.client.pending import (
     check_size,
     classify_answer,
     is_dry_run,
-    later_error,
 )
 from quorate.client.producer_sessions import ProducerSession, ProducerSessions
 from quorate.client.search import LeaderSearch
@@ -112,9 +111,9 @@ class Writer:
             raise
         if len(self._open.fresh) >= PENDING_COMMANDS_MAX:
             raise ClientError(f"{len(self._open.fresh)} commands wait already")
-        if producers.failure is not None:
+        if (error := self._open.ended_already(command)) is not None:
             done: asyncio.Future[Applied] = self._loop.create_future()
-            done.set_exception(later_error(producers.failure, was_sent=False))
+            done.set_exception(error)
             return done
         has_number = not (producers.is_ordered and is_dry_run(command))
         return self._submit(command, timeout_seconds, has_number=has_number)
@@ -150,6 +149,7 @@ class Writer:
             if earlier:
                 await asyncio.wait(earlier)
             producers.begin_epoch()
+        producers.forgotten = None
         if not producers.wants_name:
             return
         if producers.opening:
