@@ -146,7 +146,12 @@ class Lineage:
         return tuple(self._entries)
 
     def add(self, epoch: int, start_offset: int, log_digest: bytes = b"") -> None:
-        """Remember that ``epoch`` begins at ``start_offset``, if it is newer than all others."""
+        """Remember that ``epoch`` begins at ``start_offset``, if it is newer than all others.
+
+        A negative offset is ignored: no record is before offset 0.
+        """
+        if start_offset < 0:
+            return
         newest = self._entries[-1] if self._entries else None
         if newest and (epoch <= newest.epoch or start_offset <= newest.start_offset):
             return

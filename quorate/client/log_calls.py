@@ -40,7 +40,7 @@ class LogCalls(Protocol):
     async def offset_for_leader_epoch(
         self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
     ) -> OffsetForLeaderEpochResponse:
-        """Return where an epoch ends, and the log digest at an offset."""
+        """Return where an epoch ends, and the log digest at an offset; see the message."""
 
     def read_state(
         self, *, at_least_offset: int, of_checkpoint: bool

@@ -28,7 +28,6 @@ from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.log_position import (
     FIRST_INCARNATION_ID,
     Divergence,
-    EpochEntry,
     Lineage,
     LogPosition,
 )
@@ -260,7 +259,8 @@ class LogConsumer:
         except RefusedError as error:
             self._meet_newer_leader(error)
             return
-        self._enter_incarnation()
+        if self._chunks is None:
+            self._enter_incarnation()
 
     async def _validate_incarnation(self, position: LogPosition) -> None:
         """Validate a position behind which nothing was read: no epoch can differ."""
@@ -268,7 +268,8 @@ class LogConsumer:
         self._meet_incarnation(answer)
         if self._newer_incarnation:
             await self._compare(position)
-        self._enter_incarnation()
+        if self._chunks is None:
+            self._enter_incarnation()
 
     def _enter_incarnation(self) -> None:
         """Go on in the incarnation of the leader: the position is valid in it."""
@@ -319,6 +320,16 @@ class LogConsumer:
                 is_exact=found.is_exact,
                 lost_epoch=self._lineage.epoch_at(found.offset),
             )
+        if self._reset is ResetPolicy.EARLIEST and not found.is_exact:
+            start = await self._calls.list_offsets(
+                EARLIEST_TIMESTAMP, leader_epoch=self._leader_epoch
+            )
+            if 0 < found.offset <= start.offset:
+                # What was written in place of the lost records was trimmed: only a state has it.
+                # Until all of it was handed out, the position finds the same divergence again.
+                _LOG.warning("%s; reading the state at offset %d or above", text, start.offset)
+                self._begin_state(start.offset)
+                return
         _LOG.warning("%s; moved there", text)
         digest = next(
             (e.log_digest for e in self._lineage.epochs if e.start_offset == found.offset), b""
@@ -326,13 +337,6 @@ class LogConsumer:
         self._lineage.truncate_to(found.offset)
         self._position = LogPosition(found.offset, found.epoch, log_digest=digest)
         self._enter_incarnation()
-        if self._reset is ResetPolicy.EARLIEST and not found.is_exact:
-            start = await self._calls.list_offsets(
-                EARLIEST_TIMESTAMP, leader_epoch=self._leader_epoch
-            )
-            if 0 < found.offset <= start.offset:
-                # What was written in place of the lost records was trimmed: only a state has it.
-                self._begin_state(start.offset)
 
     # ------------------------------------------------------------------ resets
 
@@ -353,8 +357,11 @@ class LogConsumer:
         self._must_validate = False
         if policy is ResetPolicy.EARLIEST and found.offset > 0:
             _LOG.warning("%s; reading the state at offset %d or above", cause, found.offset)
-            chunks = self._begin_state(found.offset)
-            return await self._next_chunk(chunks)
+            read_end = 0 if position is None else position.offset
+            if cause.bounds is not None and read_end > cause.bounds.high_watermark:
+                # Nothing was read beyond the end, and no state is at or above it.
+                read_end = 0
+            return await self._next_chunk(self._begin_state(max(found.offset, read_end)))
         if position is not None:
             _LOG.warning("%s; moved to %s %d", cause, policy.value, found.offset)
         # The earliest record's own epoch says nothing about the one before it.
@@ -363,9 +370,8 @@ class LogConsumer:
         return []
 
     def _begin_state(self, offset: int) -> AsyncGenerator[StateChunk]:
-        """Read a state at or above ``offset``, and never one below what was read."""
-        read = 0 if self._position is None else self._position.offset
-        self._chunks = self._calls.read_state(at_least_offset=max(offset, read), of_checkpoint=True)
+        """Read a state at or above ``offset``; the position moves when all of it was handed out."""
+        self._chunks = self._calls.read_state(at_least_offset=offset, of_checkpoint=True)
         return self._chunks
 
     async def _next_chunk(self, chunks: AsyncGenerator[StateChunk]) -> list[LogRecord]:
@@ -379,8 +385,7 @@ class LogConsumer:
         self.state = LogState(chunk.offset, chunk.epoch, chunk.chunk, chunk.is_last)
         if chunk.is_last:
             self._chunks = None
-            entry = EpochEntry(chunk.epoch, max(chunk.offset - 1, 0))
-            self._move_to(LogPosition(chunk.offset, chunk.epoch, (entry,), chunk.log_digest))
+            self._move_to(LogPosition(chunk.offset, chunk.epoch, (), chunk.log_digest))
         return [
             LogRecord(chunk.offset - 1, chunk.epoch, -1, None, value, (), is_state=True)
             for value in chunk.records

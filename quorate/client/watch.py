@@ -10,7 +10,7 @@ See: docs/reference/client-protocol.md, requirement 320.9.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, TypeAlias
 
 import grpc
@@ -116,9 +116,9 @@ class Watch:
             failure: Exception = UnavailableError("the server ended the watch")
             try:
                 async for response in self._responses(call):
-                    lost_at = None
                     for event in self._events(response):
                         yield event
+                    lost_at = None
             except (ClientError, TimeoutError) as error:
                 failure = error
             finally:
@@ -168,19 +168,22 @@ class Watch:
         if problem:
             raise UnavailableError(problem)
 
-    def _events(self, response: WatchResponse) -> list[WatchEvent]:
+    def _events(self, response: WatchResponse) -> Iterator[WatchEvent]:
+        """Yield the events of a message; the position moves behind each as it is handed out."""
         kind = response.WhichOneof("event")
         if kind == "state":
-            return [self._take_chunk(response.state)]
-        if kind == "changes":
-            events: list[WatchEvent] = [self._take_batch(b) for b in response.changes.batches]
-            self._digest = response.changes.log_digest
-            return events
-        if kind == "progress" and response.progress.offset != self.offset:
+            yield self._take_chunk(response.state)
+        elif kind == "changes":
+            batches = response.changes.batches
+            for number, batch in enumerate(batches, 1):
+                self._take_batch(batch)
+                if number == len(batches):
+                    self._digest = response.changes.log_digest
+                yield batch
+        elif kind == "progress" and response.progress.offset != self.offset:
             raise ProtocolError(
                 f"progress to {response.progress.offset}, with changes up to {self.offset}"
             )
-        return []
 
     def _take_chunk(self, chunk: StateChunk) -> StateChunk:
         if self.offset >= 0 or chunk.chunk != self._chunks:
@@ -197,7 +200,7 @@ class Watch:
             self._is_first_batch = False
         return chunk
 
-    def _take_batch(self, batch: ChangeBatch) -> ChangeBatch:
+    def _take_batch(self, batch: ChangeBatch) -> None:
         # A watch may have been resumed inside a batch, which is handed out whole.
         fits = batch.base_offset == self.offset or (
             self._is_first_batch and batch.base_offset < self.offset < batch.end_offset
@@ -207,8 +210,8 @@ class Watch:
         self._is_first_batch = False
         self.offset, self.epoch = batch.end_offset, batch.epoch
         self._lineage.add(batch.epoch, batch.base_offset, self._digest)
+        # Known at the end of each message only.
         self._digest = b""
-        return batch
 
     async def _located(self, failure: LogTruncationError) -> LogTruncationError:
         """The same, with the first offset that differs as exactly as we know our own epochs."""

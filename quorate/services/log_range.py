@@ -55,6 +55,10 @@ class LogRange:
                 return DivergenceHint(epoch=-1, offset=node.log_start.offset)
             if found.epoch < last_epoch or found.offset < offset:
                 return DivergenceHint(epoch=found.epoch, offset=min(found.offset, offset))
+            before = self._history_end(last_epoch - 1)
+            if before is not None and before.offset >= offset > 0:
+                # Here the record before the offset is of an older epoch.
+                return DivergenceHint(epoch=before.epoch, offset=offset)
         if offset > node.log_end.offset:
             raise self.out_of_range(offset)
         return None

@@ -134,7 +134,8 @@ class LogReads:
 
         Raises:
             RequestRefusedError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
-                (also for a requested epoch that this leader does not know).
+                (also for a requested epoch that this leader does not know), OFFSET_NOT_AVAILABLE
+                for a digest between the high watermark and the end of the log.
         """
         check_epoch(self._node, optional(request, "current_leader_epoch"))
         require_leader(self._node)
@@ -145,9 +146,29 @@ class LogReads:
         if found is not None:
             answer.leader_epoch, answer.end_offset = found.epoch, found.offset
         digest_offset = optional(request, "digest_offset")
+        if self._node.high_watermark < digest_offset <= self._node.log_end.offset:
+            raise RequestRefusedError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"the digest at {digest_offset} is above the high watermark "
+                f"{self._node.high_watermark}",
+            )
         if 0 <= digest_offset <= self._node.high_watermark:
-            answer.log_digest = await self._node.log_digest(digest_offset)
+            answer.log_digest = await self._digest_below(digest_offset)
         return answer
+
+    async def _digest_below(self, offset: int) -> bytes:
+        """Return the log digest below an offset, or below the batch that the offset is inside of.
+
+        Who has a digest at ``offset`` has read a batch that ends there, so his history is another
+        one, and so is the digest. Empty if it is not known.
+        """
+        digest = await self._node.log_digest(offset)
+        if digest:
+            return digest
+        header = await self._header_at(offset)
+        if header is None or header.base_offset == offset:
+            return b""
+        return await self._node.log_digest(header.base_offset)
 
     async def list_offsets(
         self, request: metadata_pb2.ListOffsetsRequest

@@ -28,7 +28,11 @@ from simulation.invariants.table import ALL
 from tests.evidence.record import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = (DOCS / "guarantees.md", *sorted(DOCS.glob("guarantees/*.md")), DOCS / "requirements.md")
+PAGES = (
+    DOCS / "guarantees.md",
+    *sorted(DOCS.glob("guarantees/*.md")),
+    *sorted(DOCS.glob("requirements*.md")),
+)
 SCENARIOS = ROOT / "tests" / "scenario" / "testdata"
 DIFFERENCES = ROOT / "docs" / "reference" / "kraft-differences.md"
 _DIFFERENCES = "## Differences from KRaft"

@@ -142,7 +142,8 @@ def _is_module(name: str) -> bool:
 
 @cache
 def _requirement_numbers() -> frozenset[str]:
-    text = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
+    pages = ("requirements.md", "requirements-clients.md")
+    text = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
     not_yet = text.partition("## Not yet")[2]
     shown = re.findall(r"^\*\*(\d{3}\.\d+)\.\*\*", text, re.M)
     return frozenset([*shown, *re.findall(r"\b\d{3}\.\d+\b", not_yet)])

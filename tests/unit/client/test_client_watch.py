@@ -116,7 +116,7 @@ def changes(*ranges) -> WatchResponse:
 def test_a_gap_or_a_repetition_is_a_protocol_error(ranges):
     watch = Watch(None, None, client_id="", position=LogPosition(5))
     with pytest.raises(ProtocolError, match="follow offset"):
-        watch._events(changes(*ranges))
+        list(watch._events(changes(*ranges)))
 
 
 def test_progress_ahead_of_the_changes_is_a_protocol_error():
@@ -124,10 +124,10 @@ def test_progress_ahead_of_the_changes_is_a_protocol_error():
     watch = Watch(None, None, client_id="", position=LogPosition(5))
     response = WatchResponse()
     response.progress.offset = 5
-    assert watch._events(response) == []
+    assert list(watch._events(response)) == []
     response.progress.offset = 6
     with pytest.raises(ProtocolError, match="progress to 6"):
-        watch._events(response)
+        list(watch._events(response))
 
 
 def test_a_watch_that_begins_again_never_goes_back():
@@ -141,13 +141,43 @@ def test_a_watch_that_begins_again_never_goes_back():
     watch._evaluate(OffsetOutOfRangeError("trimmed"), "here")
     response = WatchResponse(state=StateChunk(offset=4, chunk=0, is_last=True))
     with pytest.raises(UnavailableError, match="a state at 4"):
-        watch._events(response)
+        list(watch._events(response))
     assert watch.offset == -1
     response.state.offset = 5
-    assert watch._events(response) == [response.state]
+    assert list(watch._events(response)) == [response.state]
 
 
 def test_a_watch_may_be_resumed_inside_a_batch():
     watch = Watch(None, None, client_id="", position=LogPosition(5))
-    assert len(watch._events(changes((3, 7), (7, 8)))) == 2
+    assert len(list(watch._events(changes((3, 7), (7, 8))))) == 2
     assert watch.offset == 8
+
+
+def test_the_position_is_behind_what_was_handed_out_and_no_further():
+    """Goal: who stores it with each event misses none. Method: one message with three changes."""
+
+    async def scenario():
+        _log, nodes = cluster(1)
+        for _ in range(3):
+            nodes[0].commit()
+        async with serving(*nodes), client_of(nodes) as client:
+            watch = client.watch(position=LogPosition(1, 1))
+            seen = []
+            for _ in range(3):
+                # Each time from what was stored, as after a restart; then in the same watch.
+                events = aiter(watch)
+                seen.append(await anext(events))
+                assert watch.position.offset == seen[-1].end_offset
+                await events.aclose()
+                if len(seen) == 1:
+                    watch = client.watch(position=watch.position)
+            assert [change.base_offset for change in seen] == [1, 2, 3]
+
+    asyncio.run(scenario())
+
+
+def test_a_watch_that_begins_in_an_empty_log_has_a_position_that_can_be_committed():
+    watch = Watch(None, None, client_id="")
+    assert list(watch._events(WatchResponse(state=StateChunk(offset=0, chunk=0, is_last=True))))
+    list(watch._events(changes((0, 2))))
+    assert watch.position.epochs == ((1, 0, b""),)
