@@ -1,8 +1,8 @@
 """Power is lost behind every change of the disk that the storage code makes, in every place.
 
 The places are found in the source (``tests.support.crash_sites``). The scripts below form a node,
-vote, append, cut, take and fetch checkpoints, set damage aside, and change hands with Kafka. Each
-change they make is a crash, in each way a disk may treat what was not synced.
+vote, append, cut, take and fetch checkpoints, set damage aside, recover, restore, and change hands
+with Kafka. Each change they make is a crash, in each way a disk may treat what was not synced.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from quorum.log.layout import (
 from simulation.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode
 from statemachine.records import FeatureLevelRecord, TopicRecord
 from tests.support.crash_scripts import MODES, Script, Step, again, check, crashes, go_on, states
-from tests.support.crash_sites import Site, WatchedFileSystem, sites, sites_of
+from tests.support.crash_sites import Site, WatchedFileSystem, changing_files, sites, sites_of
 from tests.support.kafka_directory import KafkaDirectory
 from tests.support.recovery_script import RECOVERY_SCRIPT
 from tests.support.repair_script import REPAIR_SCRIPT
+from tests.support.restore_script import restoring
 from tests.support.storage_script import (
     HOME,
     LOG,
@@ -115,6 +116,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Script]:
         "recovery": RECOVERY_SCRIPT,
         "formed": FORMED,
         "changing hands": changing_hands(theirs),
+        "restore": restoring(tmp_path_factory.mktemp("backup")),
     }
 
 
@@ -136,7 +138,7 @@ def through(script: Script, mode: CrashMode, *, stride: int) -> set[tuple[str, i
     return reached
 
 
-@pytest.mark.parametrize("name", ["formed", "changing hands", "recovery"])
+@pytest.mark.parametrize("name", ["formed", "changing hands", "recovery", "restore"])
 def test_forming_and_changing_hands(scripts: dict[str, Script], name: str) -> None:
     """Goal: it is one thing or the other. Method: lose power everywhere, once or twice."""
     assert len(through(scripts[name], LOSE_ALL, stride=5)) > 10
@@ -171,6 +173,23 @@ def test_every_place_that_changes_the_disk_is_a_crash_point(
     assert missed == [], "no script loses power there"
 
 
+ELSEWHERE = {
+    "quorate/backup/storage.py",  # the target of a backup: tests/unit/backup/test_backup.py
+    "quorate/broker_agent/log_directory.py",  # a broker's folders: tests/unit/broker_agent
+    "quorate/certificates/files.py",
+    "quorate/cli/backup.py",  # these three make the folder that was named, and write no file
+    "quorate/cli/backup_restore.py",
+    "quorate/cli/snapshot_create.py",
+    "quorate/doctor/checks.py",
+}
+"""Files that change a disk, and neither log nor checkpoint, epoch, vote or identity."""
+
+
+def test_storage_code_is_nowhere_else() -> None:
+    """Goal: a new file that writes is noticed. Method: look for such calls in all of the code."""
+    assert changing_files() - {site.file for site in sites()} == ELSEWHERE
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("script", [NODE_SCRIPT, REPAIR_SCRIPT], ids=["node", "repairs"])
 def test_what_a_start_has_found_is_durable(script: Script) -> None:
@@ -198,6 +217,7 @@ def test_a_new_place_would_be_noticed() -> None:
         "quorum/log/side_file.py",
         "snapshot/writer.py",
         "quorate/formatting.py",
+        "quorate/backup/unpack.py",
     }
     added = ast.parse("def f(fs, rows):\n    rows.append(1)\n    fs.unlink('x')\n")
     assert sites_of("x.py", added) == [Site("x.py", 3, "fs.unlink")]

@@ -21,6 +21,8 @@ STORAGE = (
     "quorum/log",
     "snapshot",
     "quorate/adoption",
+    "quorate/backup/restore.py",
+    "quorate/backup/unpack.py",
     "quorate/formatting.py",
     "quorate/recovery",
     "quorate/replica",
@@ -28,6 +30,7 @@ STORAGE = (
 """The code of log, checkpoints, epoch, vote and identity."""
 _BELOW = frozenset({"quorum/log/filesystem.py", "quorate/replica/paced_files.py"})
 """Implementations of the ports themselves."""
+_PACKAGES = ("quorum", "quorate", "snapshot", "statemachine", "metrics")
 _CHANGES = frozenset(
     {"append", "write_at", "truncate", "sync", "rename", "unlink", "sync_directory"}
 )
@@ -52,6 +55,18 @@ def sites() -> frozenset[Site]:
         site
         for name in STORAGE
         for path in ([ROOT / name] if name.endswith(".py") else sorted((ROOT / name).rglob("*.py")))
+        if (file := path.relative_to(ROOT).as_posix()) not in _BELOW
+        for site in sites_of(file, ast.parse(path.read_text()))
+    )
+
+
+@cache
+def changing_files() -> frozenset[str]:
+    """Return every file of the product that changes a disk so, below the ports or beside them."""
+    return frozenset(
+        site.file
+        for package in _PACKAGES
+        for path in (ROOT / package).rglob("*.py")
         if (file := path.relative_to(ROOT).as_posix()) not in _BELOW
         for site in sites_of(file, ast.parse(path.read_text()))
     )
