@@ -106,7 +106,9 @@ class JwtTokens:
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", self.claim]},
             )
-        except self.jwt.PyJWTError as error:
+            expires_s = float(claims["exp"]) + LEEWAY_S
+        except (self.jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            # Besides what PyJWT raises, what it lets through from the parts of a strange token.
             raise refused(f"the token is not valid: {error}") from None
         name = claims[self.claim]
         if (
@@ -115,7 +117,6 @@ class JwtTokens:
             or not 0 < len(name) <= NAME_LENGTH_MAX
         ):
             raise refused(f"the claim {self.claim} of the token is no name")
-        expires_s = float(claims["exp"]) + LEEWAY_S
         keys = self._keys
 
         def problem(_security: Security) -> str:

@@ -9,7 +9,8 @@ address and action.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -25,17 +26,22 @@ from quorate.services.identity import (
 )
 from quorate.services.roles import RULES, Role, Rule, named
 from quorate.services.tokens import Session, Tokens, refused
-from quorum.errors import CommandError, ErrorCode
+from quorum.errors import CommandError, ErrorCode, RecordCodecError, UnknownRecordError
 from quorum.transport.node_names import NodeNames
+from quorum.types import ZERO_UUID, uuid_to_text
+from statemachine.codec import decode_record
 from statemachine.command_access import CHANGING, IDEMPOTENT_WRITE, NEEDS, REFUSAL_OF
 from statemachine.commands import (
     AlterUserScramCredentials,
     Command,
+    DeleteTopic,
+    ImportBatch,
     IncrementalAlterConfigs,
     WithPosition,
 )
 from statemachine.image import MetadataImage
 from statemachine.prepare.view import View
+from statemachine.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from statemachine.sections.acl_index import (
     EMPTY_INDEX,
     AclIndex,
@@ -248,19 +254,25 @@ class Access:
         else:
             resource = None
         if type(command) is AlterUserScramCredentials:
-            self._check_users(command)
+            self._check_users(each.name for each in (*command.upsertions, *command.deletions))
+        elif type(command) is ImportBatch:
+            self._check_users(users_in(command.records))
         needs = NEEDS[type(command)](view, command)
         for action in needs:
             if self._policy.allows(index, self._principal, self._host, action):
                 if resource is not None:
                     self._remember(index, resource)
                 return
-        raise self._denied("acl", text_of(needs[-1]), refusal_of(needs[-1]))
+        shown = None
+        if type(command) is DeleteTopic and command.topic_id != ZERO_UUID:
+            # An id does not tell the topic's name to a caller that may not see it.
+            needed = needs[-1]
+            if not self._policy.allows(index, self._principal, self._host, to_see(needed)):
+                shown = f"DELETE TOPIC {uuid_to_text(command.topic_id)}"
+        raise self._denied("acl", text_of(needs[-1]), refusal_of(needs[-1]), shown=shown)
 
-    def _check_users(self, command: AlterUserScramCredentials) -> None:
+    def _check_users(self, names: Iterable[str]) -> None:
         """Refuse to change an operator's password: it would make an operator of this caller."""
-        names = [each.name for each in command.upsertions]
-        names += [each.name for each in command.deletions]
         for name in names:
             if f"User:{name}" in self._policy.operators:
                 what = f"change the password of an operator, {name[:NAME_SHOWN_MAX]}"
@@ -301,19 +313,36 @@ class Access:
         if len(resource[1]) <= NAME_SHOWN_MAX:
             self._alterable.add(resource)
 
-    def _denied(self, cause: str, what: str, code: ErrorCode) -> CommandError:
+    def _denied(
+        self, cause: str, what: str, code: ErrorCode, *, shown: str | None = None
+    ) -> CommandError:
+        """Count and log a denial; return what the caller gets, with ``shown`` in place of what."""
         self._policy.on_denied(cause)
         _log.warning(
             "event=access_denied principal=%s roles=%s address=%s cause=%s what=%s",
             self._principal, named(self.roles), self._address, cause, what,
             extra={REPEATED: f"event=access_denied {self._principal} {self._host} {what}"},
         )  # fmt: skip
-        return RequestRefusedError(code, f"{self._principal} may not: {what}")
+        return RequestRefusedError(code, f"{self._principal} may not: {shown or what}")
 
 
 def refusal_of(action: Action) -> ErrorCode:
     """Return the code of a denied action."""
     return REFUSAL_OF.get(action.kind, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def to_see(action: Action) -> Action:
+    """Return the action of describing the same resource."""
+    return Action(action.kind, action.name, _DESCRIBE)
+
+
+def users_in(records: Iterable[bytes]) -> Iterator[str]:
+    """Yield whose credentials encoded records are; what cannot be decoded is refused elsewhere."""
+    for value in records:
+        with suppress(RecordCodecError, UnknownRecordError):
+            record = decode_record(value)
+            if isinstance(record, UserScramCredentialRecord | RemoveUserScramCredentialRecord):
+                yield record.name
 
 
 def text_of(action: Action) -> str:

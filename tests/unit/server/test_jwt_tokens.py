@@ -142,6 +142,37 @@ def test_a_token_does_not_choose_its_algorithm(path: Path, algorithm: str) -> No
     reason(tokens, unsigned(algorithm))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[" * 5000,
+        b'{"a":' * 1000,
+        b'{"alg": "ES256", "kid": ["one"]}',
+        b'{"alg": "ES256", "kid": {}}',
+        b'{"alg": ["ES256"], "kid": "one"}',
+        b'{"alg": "ES256", "kid": "one", "crit": ["b64"], "b64": false}',
+        b"\xff\xfe{}",
+        b"null",
+        b"1e999",
+    ],
+)
+def test_a_header_made_to_break_the_parser_is_refused(path: Path, header: bytes) -> None:
+    tokens, _ = verifier(path)
+    reason(tokens, f"{encoded(header)}.{encoded(json.dumps(CLAIMS).encode())}.{encoded(b'x' * 64)}")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("inf"), float("nan"), 10**400, "soon", [1]],
+    ids=["infinite", "no number", "huge", "text", "list"],
+)
+@pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
+def test_a_time_that_is_none_is_refused(path: Path, claim: str, value: Any) -> None:
+    """Signed by a login service that is broken, so that the verification gets that far."""
+    tokens, _ = verifier(path)
+    reason(tokens, signed(**{claim: value}))
+
+
 def test_a_public_key_is_no_common_secret(path: Path) -> None:
     """The oldest attack: an HMAC with the public key, which everybody has."""
     write(path, jwk("one", RSA, alg="RS256"))
