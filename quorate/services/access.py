@@ -254,7 +254,8 @@ class Access:
         else:
             resource = None
         if type(command) is AlterUserScramCredentials:
-            self._check_users(each.name for each in (*command.upsertions, *command.deletions))
+            self._check_users([each.name for each in command.upsertions])
+            self._check_users([each.name for each in command.deletions])
         elif type(command) is ImportBatch:
             self._check_users(users_in(command.records))
         needs = NEEDS[type(command)](view, command)
