@@ -126,8 +126,7 @@ def _ask(core: CoreState) -> None:
     if peer is None:
         return
     _count_pauses(core, peer)
-    is_free = core.following.download is None or not is_downloading(core, peer)
-    if is_free or poll_download(core, peer):
+    if not is_downloading(core, peer) or poll_download(core, peer):
         _fetch_from(core, peer)
 
 

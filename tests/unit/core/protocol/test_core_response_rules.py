@@ -32,18 +32,20 @@ from quorum.core.state.peers import backoff_ms
 from quorum.core.state.roles import Follower, Unattached
 from quorum.core.state.timers import Timer
 from quorum.core.state.upstream import RelayPlan
+from quorum.core.voters.voter_set import VoterSet
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, Endpoint, LeaderAndEpoch, NodeId
+from quorum.types import NO_NODE, Endpoint, LeaderAndEpoch, NodeId, Voter
 from tests.support.bare_core import (
     EPOCH,
     LEADER,
+    LOG_END,
     NOW_MS,
     core_of,
     follower,
     leading,
     reported,
 )
-from tests.support.core_disk import voter
+from tests.support.core_disk import key, voter
 
 PEER = 3
 OTHER = 9
@@ -234,6 +236,15 @@ def test_a_response_that_names_the_known_leader_may_add_its_endpoints(leader_id:
     recorded = voter(LEADER).endpoints
     expected = (*recorded, CLIENT) if leader_id == LEADER else ()
     assert core.known_leader.endpoints == expected
+
+
+def test_a_response_without_endpoints_takes_those_of_a_newer_voter_record() -> None:
+    core = core_of(follower())
+    assert learn_from_response(core, PEER, response())
+    moved = Voter(key(LEADER), (CLIENT,))
+    core.voters.add(LOG_END, VoterSet((voter(1), moved, voter(3))))
+    assert learn_from_response(core, PEER, response())
+    assert core.known_leader.endpoints == (CLIENT,)
 
 
 def test_an_answer_of_the_leader_restarts_the_fetch_timer() -> None:
