@@ -9,6 +9,7 @@ Ranges are half-open everywhere: ``*_end_offset`` is exclusive, ``*_start_offset
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -60,6 +61,21 @@ def uuid_from_text(text: str) -> Uuid:
     if len(value) != 16:
         raise ValueError(f"not a base64url uuid of 16 bytes: {text!r}")
     return value
+
+
+def draw_directory_id(random_bytes: Callable[[int], bytes]) -> Uuid:
+    """Return a new directory id from a source of random bytes.
+
+    It is never reserved, and its text never begins with "-", which command lines would parse
+    as an option.
+    """
+    while True:
+        drawn = bytearray(random_bytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        value = bytes(drawn)
+        if not uuid_to_text(value).startswith("-"):
+            return value
 
 
 @value

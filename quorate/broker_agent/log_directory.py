@@ -26,14 +26,13 @@ from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import (
     MetaProperties,
-    draw_directory_id,
     load_identity,
     parse_properties,
     write_identity,
 )
 from quorum.log.layout import META_PROPERTIES_NAME, PARTITION_METADATA_NAME
 from quorum.log.side_file import replace_file
-from quorum.types import NodeId, Uuid, uuid_from_text, uuid_to_text
+from quorum.types import NodeId, Uuid, draw_directory_id, uuid_from_text, uuid_to_text
 from statemachine.sections.cluster import NO_EPOCH
 
 CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"

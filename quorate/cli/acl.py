@@ -69,7 +69,7 @@ operation_option = click.option(
     "--operation",
     "operations",
     multiple=True,
-    type=click.Choice(_OPERATIONS),
+    type=click.Choice(_OPERATIONS, case_sensitive=False),
     help="What is done with the resource. Repeatable.",
 )
 
@@ -160,11 +160,19 @@ def filter_options(function: Function) -> Function:
     )
     for option in (
         click.option("--host", help="Only for this address."),
-        click.option("--operation", type=click.Choice(_OPERATIONS), help="Only this operation."),
-        click.option("--permission", type=click.Choice(["allow", "deny"]), help="Only one kind."),
+        click.option(
+            "--operation",
+            type=click.Choice(_OPERATIONS, case_sensitive=False),
+            help="Only this operation.",
+        ),
+        click.option(
+            "--permission",
+            type=click.Choice(["allow", "deny"], case_sensitive=False),
+            help="Only one kind.",
+        ),
         click.option(
             "--pattern",
-            type=click.Choice(["any", "match", "literal", "prefixed"]),
+            type=click.Choice(["any", "match", "literal", "prefixed"], case_sensitive=False),
             default="any",
             show_default=True,
             help="How ACLs name the resource; match: all that concern the one named.",

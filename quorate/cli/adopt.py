@@ -18,8 +18,8 @@ from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorum.log.directory_lock import LOCK_NAME, DirectoryLock
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.identity import MetaProperties, draw_directory_id
-from quorum.types import uuid_to_text
+from quorum.log.identity import MetaProperties
+from quorum.types import draw_directory_id, uuid_to_text
 
 _DIRECTORY = click.argument(
     "data_dir", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)

@@ -144,7 +144,7 @@ def list_brokers(session: Session, read: ReadOptions) -> None:
 def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
     """Show everything known about the broker BROKER_ID."""
     answer = ask(session, lambda client: client.describe_cluster(read=read))
-    found = _find(answer, broker_id)
+    found = find_broker(answer, broker_id)
     features = [
         {"name": feature.name, "min": feature.min_version, "max": feature.max_version}
         for feature in found.features
@@ -167,7 +167,7 @@ def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
 def fence_status(session: Session, broker_id: int, read: ReadOptions) -> None:
     """Say whether the broker BROKER_ID is fenced; exit code 3 when it is not active."""
     answer = ask(session, lambda client: client.describe_cluster(read=read))
-    state = state_of(_find(answer, broker_id))
+    state = state_of(find_broker(answer, broker_id))
     fields = {"broker_id": broker_id, "state": state, **position_fields(answer.position)}
     session.show(Result("BrokerFenceStatus", fields))
     if state != "active":
@@ -227,7 +227,12 @@ def _known(answer: DescribeClusterResponse) -> str:
     return f"registered: {', '.join(ids)}"
 
 
-def _find(answer: DescribeClusterResponse, broker_id: int) -> BrokerDescription:
+def find_broker(answer: DescribeClusterResponse, broker_id: int) -> BrokerDescription:
+    """The registration of a broker.
+
+    Raises:
+        CliError: There is none.
+    """
     for found in answer.brokers:
         if found.broker_id == broker_id:
             return found

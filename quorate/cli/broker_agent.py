@@ -134,7 +134,7 @@ async def _run(
     from quorate.broker_agent.hosting import HostingHandler
     from quorate.broker_agent.log_directory import LogDirectory
     from quorate.broker_agent.settings import AgentSettings
-    from quorum.log.identity import draw_directory_id
+    from quorum.types import draw_directory_id
 
     stop = _stop_on_signals()
     cluster_id = await _cluster_id(session, client, stop, options["registration_seconds_max"])

@@ -9,7 +9,7 @@ belong to the root and to the commands that reach one.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +167,13 @@ def output_options() -> list[click.Option]:
     ]
 
 
+def _hidden(options: Iterable[click.Option]) -> list[click.Option]:
+    found = list(options)
+    for each in found:
+        each.hidden = True
+    return found
+
+
 def wide_option(function: Any) -> Any:
     """Add ``--wide`` to a command whose table has more columns than fit."""
     return click.option(
@@ -227,11 +234,30 @@ class NamingGroup(click.Group):
             ctx.fail(f"No such command {name!r}." + (f" D{near[1:]}" if near else ""))
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in ``--help``: the first sentence of each command, whole."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, _first_sentence(each)) for name, each in found if each and not each.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _first_sentence(command: click.Command) -> str:
+    text = " ".join((command.help or command.short_help or "").split())
+    return text.partition(". ")[0].rstrip(".") + "."
+
 
 class NounGroup(NamingGroup):
-    """``quorate topic ...``: a noun whose verbs reach a cluster."""
+    """``quorate topic ...``: a noun whose verbs reach a cluster.
+
+    The shared options may stand between noun and verb, too. Only the verb's help shows them.
+    """
 
     command_class = SessionCommand
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.extend(_hidden((*cluster_options(), *output_options())))
 
 
 NounGroup.group_class = NounGroup
@@ -241,6 +267,10 @@ class LocalGroup(NamingGroup):
     """``quorate log ...``: a noun whose verbs reach no cluster."""
 
     command_class = LocalCommand
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.extend(_hidden(output_options()))
 
 
 LocalGroup.group_class = LocalGroup

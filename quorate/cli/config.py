@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from quorate.cli.broker import find_broker
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.completions import config_keys, config_resources
 from quorate.cli.config_show import show
 from quorate.cli.connection import (
     ask,
     missing_or_denied,
+    near_topic,
     position_fields,
     read_option,
     refusal_exit,
     show_applied,
     write_options,
 )
-from quorate.cli.exits import CliError
+from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.topic import parse_pair
 from quorum.v1 import commands_pb2 as wire
-from quorum.v1.metadata_pb2 import ReadOptions
+from quorum.v1.metadata_pb2 import DescribeConfigsResponse, ReadOptions
 from statemachine.redaction import REDACTED
+
+if TYPE_CHECKING:
+    from quorate.client import Client
 
 RESOURCES = {
     "topic": wire.CONFIG_RESOURCE_TYPE_TOPIC,
@@ -32,7 +39,9 @@ RESOURCES = {
 }
 """Kinds of things that carry configuration. An empty broker name is the default of all."""
 
-_resource_type = click.argument("resource_type", type=click.Choice(list(RESOURCES)))
+_resource_type = click.argument(
+    "resource_type", type=click.Choice(list(RESOURCES), case_sensitive=False)
+)
 
 _name = click.argument("name", shell_complete=config_resources)
 
@@ -59,16 +68,25 @@ def get_config(
     session: Session, resource_type: str, name: str, include_defaults: bool, read: ReadOptions
 ) -> None:
     """Show the configuration of NAME, a topic, a broker id or the like."""
-    answer = ask(
-        session,
-        lambda client: client.describe_configs(
+
+    async def work(client: Client) -> tuple[DescribeConfigsResponse, str]:
+        answer = await client.describe_configs(
             [(RESOURCES[resource_type], name)], include_defaults=include_defaults, read=read
-        ),
-    )
+        )
+        (resource,) = answer.resources
+        hint = ""
+        if resource.error_code and resource_type == "topic":
+            hint = await near_topic(client, name)
+        elif not resource.entries and resource_type == "broker" and name:
+            find_broker(await client.describe_cluster(read=read), parse_broker_id(name))
+        return answer, hint
+
+    answer, hint = ask(session, work)
     (resource,) = answer.resources
     if resource.error_code:
         raise CliError(
             missing_or_denied(resource_type, name, resource.error_code),
+            hint=hint,
             code=refusal_exit(resource.error_code),
         )
     fields = position_fields(answer.position) if session.output != "table" else {}
@@ -167,6 +185,18 @@ def delete_config(
     _alter(session, resource_type, name, changes, dry_run=dry_run, reason=reason)
 
 
+def parse_broker_id(text: str) -> int:
+    """The id of a broker.
+
+    Raises:
+        CliError: It is no whole number.
+    """
+    try:
+        return int(text)
+    except ValueError as error:
+        raise CliError(f"{text!r} is no broker id: write a number", code=Exit.USAGE) from error
+
+
 def _changes(
     operation: wire.ConfigOperation, pairs: tuple[str, ...]
 ) -> list[wire.ConfigAlteration]:
@@ -191,6 +221,7 @@ def _alter(
             RESOURCES[resource_type], name, changes, dry_run=dry_run
         ),
         reason=reason,
+        topic=name if resource_type == "topic" else "",
     )
     show_applied(
         session,

@@ -23,6 +23,7 @@ from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
 from quorate.cli.reachability import Obstacle
 from quorate.cli.requests import request_options
 from quorate.cli.session import Session
+from quorate.cli.tls_files import check_tls_files
 from quorate.config.secret_files import read_secret
 from quorum.errors import ConfigError, ErrorCode
 
@@ -39,6 +40,8 @@ CLIENT_ID = "quorate-cli"
 _LAST_CALL_S_MIN = 0.5
 """Less than what ``ask`` grants beyond the timeout, so that the call itself says how it ended."""
 _NEAR_TOPICS_MAX = 1000
+_NOT_A_NODE = "Received http2 header with status"
+"""In what gRPC says of a server that has never heard of it, such as a proxy."""
 READ_LEVELS = ("linearizable", "local")
 
 
@@ -47,17 +50,30 @@ def ask(
     work: Callable[[Client], Awaitable[Answer]],
     *,
     reason: str = "",
+    topic: str = "",
     is_bounded: bool = True,
 ) -> Answer:
     """Run ``work`` with a client of the session's servers.
 
-    ``reason`` goes into the audit trail of what is written. The session's timeout bounds each
-    call and, unless ``is_bounded`` is false, the whole.
+    ``reason`` goes into the audit trail of what is written. If there is no such ``topic``, the
+    error names one whose name is near. The session's timeout bounds each call and, unless
+    ``is_bounded`` is false, the whole.
 
     Raises:
         CliError: The cluster could not be reached or refused, or the outcome is unknown.
     """
-    return asyncio.run(_ask(session, work, reason, session.timeout_s + 1 if is_bounded else None))
+    limit_s = session.timeout_s + 1 if is_bounded else None
+
+    async def with_hint(client: Client) -> Answer:
+        try:
+            return await work(client)
+        except library.RefusedError as error:
+            if not topic or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            hint = await near_topic(client, topic)
+            raise CliError(str(error), hint=hint, code=Exit.NOT_FOUND) from error
+
+    return asyncio.run(_ask(session, with_hint, reason, limit_s))
 
 
 def time_left(session: Session, spent_s: float) -> float:
@@ -130,6 +146,9 @@ async def _ask(
             code=Exit.CONFLICT,
         ) from error
     except library.RefusedError as error:
+        if _NOT_A_NODE in str(error):
+            cause = "an HTTP/2 server answers there, which is no node"
+            raise UnreachableError({", ".join(servers): Obstacle(cause)}) from error
         raise CliError(str(error), code=refusal_exit(error.code)) from error
     except library.ClientError as error:
         raise CliError(str(error)) from error
@@ -209,6 +228,7 @@ def credentials_of(session: Session) -> grpc.ChannelCredentials | None:
         return None
     if bool(session.tls_key) != bool(session.tls_cert):
         raise CliError("--tls-cert and --tls-key belong together", code=Exit.USAGE)
+    check_tls_files(*paths)
     import grpc
 
     try:

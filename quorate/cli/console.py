@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
-from quorate.cli.connection import client_of
+from quorate.cli.connection import client_of, credentials_of
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.patience import UnreachableError, obstacles
 from quorate.cli.session import Session
 
 LISTEN_DEFAULT = "127.0.0.1:9192"
@@ -72,11 +73,17 @@ def console(
         is_unsafe_allowed=unsafe_insecure_listener,
     )
     servers = session.servers()
-    asyncio.run(
-        run_console(
+
+    async def run() -> None:
+        found = await obstacles(session, servers)
+        if len(found) == len(servers):
+            session.announce(f"warning: {UnreachableError(found)}; the console keeps trying")
+        await run_console(
             lambda: client_of(session, servers),
             binding,
             prometheus=prometheus,
             on_listening=lambda url: session.announce(f"console at {url}"),
         )
-    )
+
+    credentials_of(session)
+    asyncio.run(run())

@@ -23,8 +23,16 @@ from quorate.features import (
 )
 from quorate.formatting import FormatPlan, FormatReport, format_directory
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.identity import draw_directory_id
-from quorum.types import ZERO_UUID, Endpoint, ReplicaKey, Uuid, Voter, uuid_from_text, uuid_to_text
+from quorum.types import (
+    ZERO_UUID,
+    Endpoint,
+    ReplicaKey,
+    Uuid,
+    Voter,
+    draw_directory_id,
+    uuid_from_text,
+    uuid_to_text,
+)
 from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.records import METADATA_VERSION
 

@@ -13,8 +13,7 @@ from quorate.cli.session import Session
 from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
 from quorate.recovery.incarnation import Begun
 from quorate.recovery.report import incarnation_document, key_document
-from quorum.log.identity import draw_directory_id
-from quorum.types import Endpoint, Uuid, uuid_to_text
+from quorum.types import Endpoint, Uuid, draw_directory_id, uuid_to_text
 
 CONSENT_HELP = "The cluster's id, typed as consent. Without it, a terminal is asked for it."
 

@@ -9,8 +9,7 @@ import click
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorum.log.identity import draw_directory_id
-from quorum.types import uuid_to_text
+from quorum.types import draw_directory_id, uuid_to_text
 
 
 @click.command("random-uuid", cls=LocalCommand)

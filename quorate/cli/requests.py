@@ -17,7 +17,7 @@ import click
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.session import Session
 from quorate.client.limits import REQUEST_ID_BYTES_MAX, WRITER_NAME_MAX
-from quorum.log.identity import draw_directory_id
+from quorum.types import draw_directory_id
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import (
     moment_of,
@@ -53,6 +54,12 @@ def state(
         for each in entities(found.image)
         if (not kinds or each.kind in kinds) and (name is None or each.name == name)
     ]
+    if name is not None and not shown:
+        raise CliError(
+            f"there is no {' or '.join(kinds) or 'entity'} named {name!r} in this state",
+            hint="leave --name out to see all",
+            code=Exit.NOT_FOUND,
+        )
     fields = provenance_fields(found)
     if only_count:
         counts = Counter(each.kind for each in shown)

@@ -160,16 +160,18 @@ def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> Non
         if not found.error_code
         for partition in found.partitions
     ]
-    fields = position_fields(answer.position) if session.output != "table" else {}
-    session.show(
-        Result(
-            "TopicDescription",
-            fields,
-            rows=rows,
-            columns=_PARTITION_COLUMNS,
-            wide=_PARTITION_WIDE,
+    fields: dict[str, object] = {}
+    columns: tuple[str, ...] = _PARTITION_COLUMNS
+    if session.output != "table":
+        fields = position_fields(answer.position)
+    elif rows and len(names) == 1 and not session.is_wide:
+        # The same long name in every line would leave no room for the rest.
+        fields = {each: rows[0][each] for each in ("topic", "topic_id")}
+        columns = _PARTITION_COLUMNS[1:]
+    if rows or session.output != "table":
+        session.show(
+            Result("TopicDescription", fields, rows=rows, columns=columns, wide=_PARTITION_WIDE)
         )
-    )
     if missing:
         code = next(found.error_code for found in answer.topics if found.error_code)
         text = missing_or_denied("topic", ", ".join(missing), code)
@@ -184,7 +186,12 @@ def describe(session: Session, names: tuple[str, ...], read: ReadOptions) -> Non
 def delete(session: Session, name: str, yes: bool, dry_run: bool, reason: str) -> None:
     """Delete the topic NAME with all its partitions."""
     confirm(f"Delete topic {name}?", is_sure=yes or dry_run)
-    applied = ask(session, lambda client: client.delete_topic(name, dry_run=dry_run), reason=reason)
+    applied = ask(
+        session,
+        lambda client: client.delete_topic(name, dry_run=dry_run),
+        reason=reason,
+        topic=name,
+    )
     show_applied(session, "TopicDeleted", applied, dry_run=dry_run, name=name)
 
 
@@ -204,6 +211,7 @@ def add_partitions(
             name, total, assignments=parse_assignment(assignment or ""), dry_run=dry_run
         ),
         reason=reason,
+        topic=name,
     )
     show_applied(session, "PartitionsAdded", applied, dry_run=dry_run, name=name, partitions=total)
 

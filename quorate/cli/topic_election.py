@@ -49,6 +49,7 @@ def elect_leaders(
             name, partitions=partitions, election_type=kind, dry_run=dry_run
         ),
         reason=reason,
+        topic=name,
     )
     results = applied.result.elect_leaders.partitions
     rows = [

@@ -22,8 +22,7 @@ from pathlib import Path
 from quorate.demo.ports import LOOPBACK, free_ports
 from quorate.demo.security import ClusterSecurity
 from quorum.errors import QuorateError
-from quorum.log.identity import draw_directory_id
-from quorum.types import uuid_to_text
+from quorum.types import draw_directory_id, uuid_to_text
 
 HOST = LOOPBACK
 PID_NAME = "server.pid"

@@ -10,7 +10,6 @@ See: KIP-866 (meta.properties version 1), KIP-858 (reserved directory ids).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,21 +57,6 @@ class MetaProperties:
 def is_reserved_directory_id(directory_id: Uuid) -> bool:
     """Whether this id is reserved and must not name a disk."""
     return int.from_bytes(directory_id, "big") < RESERVED_DIRECTORY_IDS
-
-
-def draw_directory_id(random_bytes: Callable[[int], bytes]) -> Uuid:
-    """Return a new directory id from a source of random bytes.
-
-    It is never reserved, and its text never begins with "-", which command lines would parse
-    as an option.
-    """
-    while True:
-        drawn = bytearray(random_bytes(16))
-        drawn[6] = drawn[6] & 0x0F | 0x40
-        drawn[8] = drawn[8] & 0x3F | 0x80
-        value = bytes(drawn)
-        if not uuid_to_text(value).startswith("-"):
-            return value
 
 
 def write_identity(fs: FileSystem, directory: Path, identity: MetaProperties) -> None:

@@ -24,6 +24,7 @@ class Node:
     def __init__(self, folder: Path, codec: str) -> None:
         self.port, self.metrics_port = free_ports(2)
         self.codec = codec
+        self.data_dir = folder / "data"
         self._environment = {
             **os.environ,
             "QUORATE__NODE__ID": "1",

@@ -77,6 +77,35 @@ def silent_server() -> Iterator[str]:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
+@contextlib.contextmanager
+def foreign_http2_server() -> Iterator[str]:
+    """A proxy, for example: it answers every request with status 404."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(bytes.fromhex("000000 04 00 00000000"))
+            stream = connection.makefile("rb")
+            stream.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+            while head := stream.read(9):
+                size, kind, number = int.from_bytes(head[:3], "big"), head[3], head[5:9]
+                stream.read(size)
+                if kind == 1:
+                    # HEADERS, the last of its stream: entry 13 of HPACK's static table.
+                    connection.sendall(b"\x00\x00\x01\x01\x05" + number + b"\x8d")
+                elif kind == 4 and not head[4] & 1:
+                    connection.sendall(bytes.fromhex("000000 04 01 00000000"))
+
+    def accept(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, args=(listener,), daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
 def closed_port() -> str:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
@@ -129,6 +158,14 @@ def test_an_unknown_name() -> None:
 def test_a_port_that_speaks_http1() -> None:
     with http_server() as address:
         assert "an HTTP/1 server answers there, no node's client port" in line(address)
+
+
+def test_a_port_of_http2_that_is_no_node() -> None:
+    with foreign_http2_server() as address:
+        assert line(address) == (
+            f"error: cannot reach the cluster through {address}: an HTTP/2 server answers there, "
+            "which is no node\n"
+        )
 
 
 def test_a_port_that_says_nothing() -> None:

@@ -19,7 +19,6 @@ from quorum.log.epoch_file import decode_epochs, encode_epochs
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import (
     MetaProperties,
-    draw_directory_id,
     is_reserved_directory_id,
     load_foreign_identity,
     load_identity,
@@ -34,6 +33,7 @@ from quorum.types import (
     EpochStart,
     OffsetAndEpoch,
     ReplicaKey,
+    draw_directory_id,
     uuid_from_text,
 )
 from simulation.memory_filesystem import CrashMode, Faults, MemoryFileSystem, PowerLost

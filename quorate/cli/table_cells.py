@@ -1,0 +1,65 @@
+"""The cells of a table: what is written, and how it is laid out where nothing has to be folded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from quorate.cli.cells import as_text
+
+GAP = "  "
+"""Between two columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCells:
+    """Texts by column, the columns' names, and which columns hold numbers only."""
+
+    names: tuple[str, ...]
+    are_numbers: tuple[bool, ...]
+    columns: tuple[list[str], ...]
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> TableCells:
+        """Return the cells of ``columns``; of all columns, by name, if none are given."""
+        shown = tuple(columns) or tuple(sorted({key for row in rows for key in row}))
+        values = [[row.get(column) for row in rows] for column in shown]
+        return cls(
+            tuple(column.upper() for column in shown),
+            tuple(map(_are_numbers, values)),
+            tuple([as_text(each) for each in column] for column in values),
+        )
+
+    def lines(self) -> list[str]:
+        """Return the header and the rows, each column as wide as its widest cell."""
+        padded = [
+            _padded([name, *cells], to_the_right=is_number)
+            for name, cells, is_number in zip(
+                self.names, self.columns, self.are_numbers, strict=True
+            )
+        ]
+        return [GAP.join(line).rstrip(" ") for line in zip(*padded, strict=True)]
+
+
+def width_of(text: str) -> int:
+    """Columns of a terminal that a text takes: two for each Chinese character, for example."""
+    if text.isascii():
+        return len(text)
+    # Loading the library takes longer than many a command.
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _are_numbers(values: Sequence[object]) -> bool:
+    kinds = set(map(type, values))
+    return bool(kinds) and kinds <= {int, float}
+
+
+def _padded(cells: list[str], *, to_the_right: bool) -> list[str]:
+    if all(map(str.isascii, cells)):
+        width = max(map(len, cells))
+        return [cell.rjust(width) if to_the_right else cell.ljust(width) for cell in cells]
+    widths = [width_of(cell) for cell in cells]
+    width = max(widths)
+    return [cell + " " * (width - own) for cell, own in zip(cells, widths, strict=True)]

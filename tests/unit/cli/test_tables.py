@@ -1,0 +1,73 @@
+"""Tables are laid out here where nothing is folded, exactly as the library would do it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.cli.folded_tables import folded_fields, folded_rows
+from quorate.cli.output import Result, render
+from quorate.cli.table_cells import TableCells, width_of
+from quorate.cli.tables import lines_of
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**6), 10**6),
+    st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12),
+    st.sampled_from(("数", "ä b")),
+    st.lists(st.integers(0, 9), max_size=3),
+)
+ROWS = st.lists(st.fixed_dictionaries({"a": CELLS, "long_name": CELLS, "z": CELLS}), max_size=5)
+
+
+@given(ROWS)
+def test_rows_look_as_those_of_the_library(rows: list[dict[str, object]]) -> None:
+    cells = TableCells.of(rows, ("a", "long_name", "z"))
+    assert cells.lines() == folded_rows(cells, width=1000)
+
+
+@given(st.dictionaries(st.text("abc_", min_size=1, max_size=9), CELLS, min_size=1, max_size=5))
+def test_fields_look_as_those_of_the_library(fields: dict[str, object]) -> None:
+    stream = io.StringIO()
+    render(Result("F", fields), "table", stream, colour=False)
+    named = [(f"{key}:", lines_of(value)) for key, value in fields.items()]
+    assert stream.getvalue().splitlines() == folded_fields(named, width=1000)
+
+
+@pytest.mark.parametrize(("text", "width"), [("数", 2), ("é", 1), ("a\u0301", 1), ("plain", 5)])
+def test_a_text_is_as_wide_as_a_terminal_shows_it(text: str, width: int) -> None:
+    assert width_of(text) == width
+
+
+def test_the_header_is_bold_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    render(Result("T", rows=[{"a": "x", "b": 1}], columns=("a", "b")), "table", stream, colour=True)
+    assert stream.getvalue() == "\x1b[1mA  B\x1b[0m\nx  1\n"
+
+
+def test_a_truth_value_in_a_line_is_a_word() -> None:
+    directories = [{"id": "x", "is_cordoned": True}, {"id": "y", "is_cordoned": False}]
+    assert lines_of(directories) == ["x  cordoned", "y"]
+
+
+def test_a_table_that_fits_does_not_load_the_library() -> None:
+    code = """
+import sys
+from quorate.cli.output import Result, render
+render(Result("T", {"a": 1}, rows=[{"b": 2}], columns=("b",)), "table", sys.stdout, colour=False)
+assert "rich" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "a:  1\n\nB\n2\n"
