@@ -211,6 +211,7 @@ EFFECTS: dict[type[records.MetadataRecord], Before] = {
     records.BrokerFencedEvent: _broker_event,
     records.BrokerUnfencedEvent: _broker_event,
     records.BrokerShutdownEvent: _broker_event,
+    records.BrokerLeavingEvent: _broker_event,
     records.UnregisterBrokerRecord: _unregister,
     records.RegisterControllerRecord: _controller,
     records.UnregisterControllerRecord: _unregister_controller,

@@ -1,9 +1,10 @@
 """``python -m bench.fence_amount``: bytes replicated when a broker goes offline (630.17).
 
 The cluster of KIP-630: 100,000 topics of 10 partitions with three replicas each on 100 brokers, so
-every broker holds 30,000 replicas. One broker is fenced in two ways: as one event, from which
-every replica derives the changes, and as one record per partition. Both are encoded as in the
-log, and both must lead to the same partitions. Prints one JSON object.
+every broker holds 30,000 replicas. One broker is fenced in three ways: as one event, from which
+every replica derives the changes, as the events of a broker that leaves in steps, and as one record
+per partition. All are encoded as in the log, and all must lead to the same partitions. Prints one
+JSON object.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from quorate.controller.config import ControllerConfig
 from quorum.batch import encode_batch
 from statemachine.codec import encode_record
 from statemachine.delta import ImageDelta
+from statemachine.departures import leaving_events
 from statemachine.derivation import DERIVATION_VERSION, derive
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.records import (
@@ -34,6 +37,7 @@ BROKERS = 100
 PARTITIONS_PER_TOPIC = 10
 REPLICAS = 3
 GONE = 7
+STEP_PARTITIONS = ControllerConfig("").departure_partitions_max
 _RECORDS_PER_BATCH = 1000
 
 
@@ -44,6 +48,8 @@ class Amount:
     topics: int
     partitions_changed: int
     event_bytes: int
+    steps_bytes: int
+    """All events of a broker that leaves in steps (ADR 74)."""
     records_bytes: int
 
     @property
@@ -57,6 +63,7 @@ class Amount:
             **asdict(self),
             "bytes_per_partition": round(self.bytes_per_partition, 1),
             "event_bytes_to_all": self.event_bytes * (BROKERS - 1),
+            "steps_bytes_to_all": self.steps_bytes * (BROKERS - 1),
             "records_bytes_to_all": self.records_bytes * (BROKERS - 1),
             "times_less": round(self.records_bytes / self.event_bytes),
         }
@@ -104,7 +111,7 @@ def _batch_bytes(records: Sequence[MetadataRecord]) -> int:
 
 
 def measure(topics: int) -> Amount:
-    """Fence one broker in both ways.
+    """Fence one broker in all ways.
 
     Raises:
         DifferentOutcomeError: They lead to different partitions.
@@ -112,19 +119,30 @@ def measure(topics: int) -> Amount:
     image = image_of(topics)
     event = BrokerFencedEvent(GONE, 1000 + GONE, derivation_version=DERIVATION_VERSION)
     changes = derive(image, event)
-    by_event, by_records = ImageDelta(image), ImageDelta(image)
+    steps = [*leaving_events(image, event, STEP_PARTITIONS), event]
+    by_event, by_steps, by_records = ImageDelta(image), ImageDelta(image), ImageDelta(image)
     by_event.replay(event)
+    for step in steps:
+        by_steps.replay(step)
     by_records.replay(BrokerRegistrationChangeRecord(GONE, 1000 + GONE, fenced=1))
     for change in changes:
         by_records.replay(change)
     one, other = by_event.finish().topics, by_records.finish().topics
+    if by_steps.finish().topics != one:
+        raise DifferentOutcomeError("a broker that leaves in steps")
     for each in changes:
         key = each.topic_id, each.partition_id
         if one.partition(*key) != other.partition(*key) or one.partition(
             *key
         ) == image.topics.partition(*key):
             raise DifferentOutcomeError(f"partition {key}")
-    return Amount(topics, len(changes), _batch_bytes([event]), _batch_bytes(changes))
+    return Amount(
+        topics,
+        len(changes),
+        _batch_bytes([event]),
+        sum(_batch_bytes([each]) for each in steps),
+        _batch_bytes(changes),
+    )
 
 
 def main() -> int:

@@ -107,6 +107,7 @@ class Incarnation(ReplicaHost):
             idle_interval_ms=cluster.settings.idle_ms,
             kraft_version=1,
             session_timeout_ms=400,
+            departure_partitions_max=1,
         )
         config = ReplicaConfig(
             cluster.settings.quorum,

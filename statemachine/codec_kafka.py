@@ -37,6 +37,7 @@ from statemachine.records import (
     OWN_API_KEY_MIN,
     RECORD_TYPES,
     BrokerFencedEvent,
+    BrokerLeavingEvent,
     BrokerShutdownEvent,
     BrokerUnfencedEvent,
     MetadataRecord,
@@ -67,7 +68,9 @@ TAG_RECORD = OWN_API_KEY_MIN + 1
 TAG_HEADERS = OWN_API_KEY_MIN + 2
 """Tag of a batch's first record with its record headers: msgpack ``[[name, value], …]``."""
 
-_DERIVING_TYPES = frozenset({BrokerFencedEvent, BrokerUnfencedEvent, BrokerShutdownEvent})
+_DERIVING_TYPES = frozenset(
+    {BrokerFencedEvent, BrokerUnfencedEvent, BrokerShutdownEvent, BrokerLeavingEvent}
+)
 _CARRIED_TAGS = frozenset({TAG_RECORD, TAG_HEADERS})
 
 RecordHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]

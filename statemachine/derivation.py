@@ -9,7 +9,7 @@ They share no code with ``statemachine.election``, whose rules may change; a tes
 as long as they are meant to agree. Kafka's records 7, 8 and 17 derive nothing: their log contains
 the partition changes.
 
-Rules of version 1: statemachine/DESIGN.md (fence, unfence, controlled shutdown),
+Rules of version 1: statemachine/DESIGN.md (fence, unfence, controlled shutdown), ADR 74 (leaving),
 KIP-455 for completing a reassignment, KIP-966 for ELR.
 """
 
@@ -26,6 +26,7 @@ from statemachine.records import (
     LEADER_UNCHANGED,
     RECOVERING,
     BrokerFencedEvent,
+    BrokerLeavingEvent,
     BrokerShutdownEvent,
     BrokerUnfencedEvent,
     MetadataRecord,
@@ -34,7 +35,7 @@ from statemachine.records import (
 from statemachine.sections.cluster import DIRECTORY_UNASSIGNED, ClusterView
 from statemachine.sections.configs import ConfigsView, ResourceType
 from statemachine.sections.features import FeaturesView
-from statemachine.sections.partition_index import PartitionSet
+from statemachine.sections.partition_index import PartitionSet, union
 from statemachine.sections.partitions import AlikeChange, PartitionState, alike_key
 from statemachine.sections.topics import TopicsView
 
@@ -43,7 +44,9 @@ DERIVATION_VERSION = 1
 
 DERIVATION_VERSIONS = frozenset({1})
 
-BrokerEvent: TypeAlias = BrokerFencedEvent | BrokerUnfencedEvent | BrokerShutdownEvent
+BrokerEvent: TypeAlias = (
+    BrokerFencedEvent | BrokerUnfencedEvent | BrokerShutdownEvent | BrokerLeavingEvent
+)
 
 _MIN_ISR_CONFIG = "min.insync.replicas"
 _UNCLEAN_CONFIG = "unclean.leader.election.enable"
@@ -115,7 +118,7 @@ def derivation_of(view: DerivationView, event: BrokerEvent) -> Derivation:
             f"{type(event).__name__} for broker {event.broker_id} epoch {event.broker_epoch}, "
             f"registered: {'none' if broker is None else broker.epoch}"
         )
-    return Derivation(view, _affected(view.topics, event), _RulesV1(view, event))
+    return Derivation(view, affected_by(view.topics, event), _RulesV1(view, event))
 
 
 class Derivation:
@@ -164,14 +167,18 @@ class TopicChanges:
         return found
 
 
-def _affected(topics: TopicsView, event: BrokerEvent) -> PartitionSet:
+def affected_by(topics: TopicsView, event: BrokerEvent) -> PartitionSet:
+    """Return every partition that an event may change, and some that it does not."""
     if isinstance(event, BrokerUnfencedEvent):
         return topics.without_leader()
     broker_id = event.broker_id
-    found = topics.in_isr_of(broker_id) | topics.led_by(broker_id)
-    if isinstance(event, BrokerFencedEvent) and event.unclean:
-        found |= topics.eligible_of(broker_id)
-    return found
+    found = [topics.in_isr_of(broker_id), topics.led_by(broker_id)]
+    if isinstance(event, BrokerFencedEvent | BrokerLeavingEvent) and event.unclean:
+        found.append(topics.eligible_of(broker_id))
+    if isinstance(event, BrokerLeavingEvent):
+        start, end = event.start_topic_id, event.end_topic_id
+        found = [each.between(start, end) for each in found]
+    return union(found)
 
 
 @dataclass(slots=True)
@@ -196,7 +203,10 @@ class _RulesV1:
         joins = isinstance(event, BrokerUnfencedEvent)
         self._joining = event.broker_id if joins else NO_NODE
         self._leaving = NO_NODE if joins else event.broker_id
-        self._is_unclean = isinstance(event, BrokerFencedEvent) and event.unclean
+        self._is_unclean = (
+            isinstance(event, BrokerFencedEvent | BrokerLeavingEvent) and event.unclean
+        )
+        self._needs_clean_leader = isinstance(event, BrokerLeavingEvent)
         self._has_elr = view.features.level(ELR_VERSION) > 0
         self._shrink_bumps = view.features.metadata_version < _ISR_SHRINK_LEVEL
         configs = view.configs
@@ -244,6 +254,8 @@ class _RulesV1:
         if self._has_elr:
             self._keep_elr(state, outcome, min_isr)
         self._elect(state, outcome, unclean_allowed=unclean_allowed)
+        if self._needs_clean_leader and (outcome.leader == NO_NODE or outcome.is_unclean):
+            return None
         if self._has_elr:
             if outcome.leader != NO_NODE:
                 outcome.last_known_elr = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from quorum.types import ZERO_UUID
 from statemachine.records_schema import (
     Int8,
     Int16,
@@ -16,6 +17,7 @@ from statemachine.records_schema import (
     Int64,
     MetadataRecord,
     Since,
+    UuidValue,
     WireStruct,
 )
 
@@ -118,6 +120,24 @@ class BrokerShutdownEvent(MetadataRecord):
     broker_id: Int32 = 0
     broker_epoch: Int64 = 0
     derivation_version: Int16 = 1
+
+
+@dataclass(slots=True)
+class BrokerLeavingEvent(MetadataRecord):
+    """A broker leaves part of its partitions, because a fence or a shutdown follows (ADR 74).
+
+    It changes the partitions of topics with an id from ``start_topic_id`` on and below
+    ``end_topic_id``, as the event that follows would, but only those that keep a leader without
+    an unclean election. The broker's registration stays as it is.
+    """
+
+    API_KEY: ClassVar[int] = 20014
+    broker_id: Int32 = 0
+    broker_epoch: Int64 = 0
+    derivation_version: Int16 = 1
+    unclean: bool = False
+    start_topic_id: UuidValue = ZERO_UUID
+    end_topic_id: UuidValue = ZERO_UUID
 
 
 @dataclass(slots=True)

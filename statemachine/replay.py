@@ -166,6 +166,10 @@ def _broker_shutdown(delta: OpenImage, record: records.BrokerShutdownEvent) -> N
     delta.open_cluster().set_shutting_down(record.broker_id, record.broker_epoch)
 
 
+def _broker_leaving(delta: OpenImage, record: records.BrokerLeavingEvent) -> None:
+    _apply_derived(delta, record)
+
+
 def _apply_derived(delta: OpenImage, event: derivation.BrokerEvent) -> None:
     derived = derivation.derivation_of(delta, event)
     if derived.affected:
@@ -231,6 +235,7 @@ REPLAY: dict[type[records.MetadataRecord], Replay] = {
     records.BrokerFencedEvent: _broker_fenced,
     records.BrokerUnfencedEvent: _broker_unfenced,
     records.BrokerShutdownEvent: _broker_shutdown,
+    records.BrokerLeavingEvent: _broker_leaving,
     records.BrokerEpochRecord: _broker_epoch,
     records.TransactionalIdRecord: _transactional_id,
     records.RemoveTransactionalIdRecord: _remove_transactional_id,

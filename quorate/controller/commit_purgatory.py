@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from quorate.controller.group import PendingAnswer
+from quorate.controller.proposed_group import PendingAnswer
 
 OnOutcome: TypeAlias = Callable[[int | None], None]
 """Told the offset to read at (everything below it must be applied), None when not confirmed."""

@@ -39,6 +39,8 @@ class ControllerConfig:
     """Commands one producer may have open, at most ``PRODUCER_WINDOW``. Equal on all nodes."""
     batch_bytes_max: int = derived(8 << 20, BYTES)
     """A command whose batch would be larger is refused. Equal on all nodes."""
+    departure_partitions_max: int = derived(2_048, Range(1, 1 << 20))
+    """Partitions that a broker leaves in one batch before its fence: about 20 ms of each node."""
     queue_commands_max: int = setting(
         10_000,
         "Commands waiting to be evaluated; further ones are refused.",

@@ -9,9 +9,9 @@ Invariant: the image after the group is what every replica will have after repla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TypeAlias
 
 import msgpack
 
@@ -22,7 +22,9 @@ from quorate.controller.claims import (
     first_answer,
     taking_of,
 )
-from quorate.controller.requests import NO_PRODUCER, Answer, OnAnswer, RequestContext
+from quorate.controller.origin_headers import RecordHeaders, command_headers, origin_headers
+from quorate.controller.proposed_group import BatchPlace, Group, PendingAnswer
+from quorate.controller.requests import Answer, OnAnswer, RequestContext
 from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.batch import encode_batch
 from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
@@ -30,21 +32,14 @@ from statemachine.codec import encode_kafka, encode_record
 from statemachine.commands import Command, ImportBatch
 from statemachine.delta import ImageDelta
 from statemachine.fingerprint import command_fingerprint
-from statemachine.image import MetadataImage
 from statemachine.known_producer import ProducerError
-from statemachine.open_image import HEADER_PRINCIPAL
 from statemachine.prepare import EVALUATORS, EvaluationContext, Prepared
 from statemachine.prepare.imports import refuse_during_import
 from statemachine.producers import (
     ANSWER_REFUSED,
-    HEADER_ANSWER,
-    HEADER_FINGERPRINT,
-    HEADER_OPEN,
-    HEADER_REQUEST,
     Duplicate,
     Fresh,
     check_sequence,
-    encode_open,
 )
 from statemachine.records import (
     MetadataRecord,
@@ -52,66 +47,17 @@ from statemachine.records import (
     RegisterBrokerRecord,
     record_version,
 )
+from statemachine.sessions import BrokerGeneration
 
 REFUSAL_MESSAGE_MAX = 500
 """Characters of a refusal's message that are kept with its number, for late copies."""
 
-RecordHeaders = tuple[tuple[str, bytes | None], ...]
+BeginDeparture: TypeAlias = Callable[
+    [ImageDelta, list[MetadataRecord], RequestContext], BrokerGeneration | None
+]
+"""Returns the broker that must leave its partitions before records may be written, if any."""
+
 _NO_HEADERS: RecordHeaders = ()
-
-
-class BatchPlace(NamedTuple):
-    """What replay asks of a batch header, known before the batch has one."""
-
-    base_offset: int
-    end_offset: int
-    epoch: int
-    max_timestamp: int
-    producer_id: int = NO_PRODUCER
-    producer_epoch: int = NO_PRODUCER
-    base_sequence: int = NO_PRODUCER
-
-
-class PendingAnswer(NamedTuple):
-    """An answer that may leave once everything below ``rests_on`` is in the image."""
-
-    answer: Answer
-    on_answer: OnAnswer
-    is_repeat: bool = False
-    """Whether it repeats a first answer: it says what is in the log, nothing of the present."""
-    settled_at: int = -1
-    """End offset of a batch that took the number of a repeat; -1 if none did."""
-
-    @property
-    def rests_on(self) -> int:
-        """The answer leaves when everything below this offset is in the image."""
-        return max(self.answer.offset, self.settled_at)
-
-
-@dataclass(slots=True)
-class Group:
-    """A proposed group, until it is committed or its leadership is lost."""
-
-    base_offset: int
-    end_offset: int
-    delta: ImageDelta
-    image: MetadataImage
-    answers: list[PendingAnswer]
-    must_replay: bool = False
-    """It ends a transaction that the state machine holds open: its bytes are replayed when
-    they are committed, because the two states share nothing."""
-
-    def survivors(self, end_offset: int) -> Iterator[tuple[PendingAnswer, bool]]:
-        """Yield each answer, and whether it is final if leadership is lost at this committed end.
-
-        A refusal or a no-op at the committed end may not be true any more, because a successor may
-        have continued from there. Only a committed batch of this group proves that it was in time:
-        it was appended after the command arrived, and no other leader's write is below it.
-        """
-        is_proven = end_offset > self.base_offset
-        for pending in self.answers:
-            is_covered = pending.rests_on <= end_offset
-            yield pending, is_covered and (is_proven or pending.is_repeat)
 
 
 @dataclass(slots=True)
@@ -140,6 +86,7 @@ class GroupFormer:
     producer_window: int
     batch_bytes_max: int
     unused: UnusedNumbers
+    begin_departure: BeginDeparture
     answers: list[PendingAnswer] = field(default_factory=list)
     batches: list[bytes] = field(default_factory=list)
     record_counts: list[int] = field(default_factory=list)
@@ -157,8 +104,19 @@ class GroupFormer:
         self.delta = self.begin_delta()
         self.base_offset = self.delta.end_offset
 
-    def evaluate(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Evaluate one command; its answer is kept until the group is committed."""
+    def evaluate(
+        self,
+        command: Command,
+        context: RequestContext,
+        on_answer: OnAnswer,
+        *,
+        may_wait: bool = True,
+    ) -> BrokerGeneration | None:
+        """Evaluate one command; its answer is kept until the group is committed.
+
+        With ``may_wait`` it may have to wait until a broker has left its partitions. Then that
+        broker is returned, and the command was not evaluated.
+        """
         delta = self.delta
         evaluation, base = self.evaluation, delta.end_offset
         evaluation.next_offset, evaluation.principal = base, context.principal
@@ -185,15 +143,23 @@ class GroupFormer:
                     first_answer(known), on_answer, is_repeat=True, settled_at=settled_at
                 )
             else:
-                result = self._execute(command, context, takes_number=taking.nothing_to_change)
+                result = self._execute(
+                    command,
+                    context,
+                    takes_number=taking.nothing_to_change,
+                    may_wait=may_wait,
+                )
                 answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
                 pending = PendingAnswer(answer, on_answer)
+        except _MustWaitError as error:
+            return error.generation
         except CommandError as error:
             answer = self._refuse(error, context, is_fence=taking.refusal)
             pending = PendingAnswer(answer, on_answer)
         if evaluated is not None and self.delta.end_offset == base:
             self.unused.add(evaluated)
         self.answers.append(pending)
+        return None
 
     def _take_number(self, known: Duplicate, context: RequestContext) -> None:
         """Let a repeated request take its number: an ordered producer's next one must follow it."""
@@ -204,12 +170,13 @@ class GroupFormer:
         self._append(Prepared([NoOpRecord()], result=result), context)
 
     def _execute(
-        self, command: Command, context: RequestContext, *, takes_number: bool
+        self, command: Command, context: RequestContext, *, takes_number: bool, may_wait: bool
     ) -> dict[str, object]:
         """Evaluate a command and append its records; return its result.
 
         Raises:
             CommandError: It is refused; nothing was appended.
+            _MustWaitError: A broker must leave its partitions first; nothing has changed.
         """
         delta, evaluation = self.delta, self.evaluation
         if delta.source is not None and type(command) is not ImportBatch:
@@ -222,6 +189,10 @@ class GroupFormer:
         if context.access is not None:
             context.access.check_command(delta, command)
         prepared = evaluate(delta, command, evaluation)
+        if may_wait and prepared.records and not command.dry_run:
+            leaving = self.begin_departure(delta, prepared.records, context)
+            if leaving is not None:
+                raise _MustWaitError(leaving)
         if prepared.session is not None:
             if not command.dry_run:
                 evaluation.sessions.update(prepared.session, evaluation.now_ms)
@@ -262,21 +233,29 @@ class GroupFormer:
             error.code, error.message, self.delta.end_offset, self.epoch, known_producer=known
         )
 
-    def add(self, records: list[MetadataRecord]) -> bool:
-        """One atomic batch of the controller's own. False: it does not replay; left out."""
-        values, _ = self._encode_all(records, _NO_HEADERS)
+    def add(self, records: list[MetadataRecord], context: RequestContext | None = None) -> bool:
+        """One atomic batch of the controller's own. False: it does not replay; left out.
+
+        ``context``: the request that made it necessary; the batch takes no number of it.
+        """
+        headers = _NO_HEADERS if context is None else origin_headers(context)
+        values, record_headers = self._encode_all(records, headers)
         base = self.delta.end_offset
         place = BatchPlace(base, base + len(records), self.epoch, self.timestamp_ms)
         batch = encode_batch(
-            values, base_offset=base, epoch=self.epoch, timestamp=self.timestamp_ms
+            values,
+            base_offset=base,
+            epoch=self.epoch,
+            timestamp=self.timestamp_ms,
+            headers=record_headers,
         )
         try:
-            self.delta.replay_batch(place, records)
+            self.delta.replay_batch(place, records, headers)
         except ReplayError as error:
             self._rebuild()
             self.on_fault(f"the controller's own records do not replay: {error}")
             return False
-        self._keep(batch, _Replayed(place, records, _NO_HEADERS))
+        self._keep(batch, _Replayed(place, records, headers))
         return True
 
     def finish(self, *, must_replay: bool = False) -> Group:
@@ -297,7 +276,7 @@ class GroupFormer:
         base = delta.end_offset
         epoch = self.epoch
         timestamp = self.timestamp_ms
-        headers = prepared.headers + _headers(context, prepared.result, self._fingerprint)
+        headers = prepared.headers + command_headers(context, prepared.result, self._fingerprint)
         place = BatchPlace(
             base,
             base + len(records),
@@ -371,24 +350,9 @@ class GroupFormer:
         self.delta = delta
 
 
-def _headers(
-    context: RequestContext, result: dict[str, object], fingerprint: bytes
-) -> RecordHeaders:
-    """Who, why and which request, for the first record of the command's batch."""
-    headers: list[tuple[str, bytes | None]] = []
-    if context.principal:
-        headers.append((HEADER_PRINCIPAL, context.principal.encode("utf-8", "replace")))
-    if context.client_id:
-        headers.append(("client-id", context.client_id.encode("utf-8", "replace")))
-    if context.request_id:
-        headers.append((HEADER_REQUEST, context.request_id.encode("utf-8", "replace")))
-    if context.reason:
-        headers.append(("reason", context.reason.encode("utf-8", "replace")))
-    if context.traceparent:
-        headers.append(("traceparent", context.traceparent.encode("utf-8", "replace")))
-    if context.producer_id >= 0:
-        headers.append((HEADER_OPEN, encode_open(context.oldest_open)))
-        headers.append((HEADER_FINGERPRINT, fingerprint))
-    if result:
-        headers.append((HEADER_ANSWER, msgpack.packb(result)))
-    return tuple(headers)
+class _MustWaitError(Exception):
+    """A broker must leave its partitions before the command may be carried out."""
+
+    def __init__(self, generation: BrokerGeneration) -> None:
+        super().__init__(generation)
+        self.generation = generation

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.controller.config import ControllerConfig
+from quorate.controller.departures import Departure, Departures
 from statemachine.delta import ImageDelta
 from statemachine.image import MetadataImage
 from statemachine.prepare.lifecycle import fence_records
@@ -29,9 +30,12 @@ EXPIRED_PER_BATCH_MAX = 1_000
 class PeriodicTasks:
     """Periodic work of one leadership term. Owned by the controller and its thread."""
 
-    def __init__(self, config: ControllerConfig, sessions: BrokerSessions) -> None:
+    def __init__(
+        self, config: ControllerConfig, sessions: BrokerSessions, departures: Departures
+    ) -> None:
         self._config = config
         self._sessions = sessions
+        self._departures = departures
         self._last_write_ms = 0
         self._next_expiry_check_ms = 0
 
@@ -70,9 +74,14 @@ class PeriodicTasks:
             deadline = expiry
         return deadline
 
-    def due(self, delta: ImageDelta, now_ms: int, wall_ms: int) -> Iterator[list[MetadataRecord]]:
-        """The atomic batches to write now; each is evaluated when it is asked for."""
-        fenced = self._fence_stalest(delta, now_ms)
+    def due(
+        self, delta: ImageDelta, now_ms: int, wall_ms: int, departed: Departure | None = None
+    ) -> Iterator[list[MetadataRecord]]:
+        """The atomic batches to write now; each is evaluated when it is asked for.
+
+        ``departed``: a broker that has just left its partitions, so it need not do so again.
+        """
+        fenced = self._fence_stalest(delta, now_ms, departed)
         if fenced:
             yield fenced
         if now_ms >= self._next_expiry_check_ms:
@@ -95,15 +104,28 @@ class PeriodicTasks:
             return [NoOpRecord()]
         return []
 
-    def _fence_stalest(self, delta: ImageDelta, now_ms: int) -> list[MetadataRecord]:
-        """Fence one broker whose session has expired; drop entries of its earlier incarnations."""
+    def _fence_stalest(
+        self, delta: ImageDelta, now_ms: int, departed: Departure | None
+    ) -> list[MetadataRecord]:
+        """Fence one broker whose session has expired; drop entries of its earlier incarnations.
+
+        One with many partitions leaves them first. It keeps its session until then, so it is not
+        fenced if it is in contact again.
+        """
         while (stale := self._sessions.stalest(now_ms)) is not None:
-            self._sessions.end(stale.broker_id, stale.broker_epoch)
             broker = delta.cluster.broker(stale.broker_id)
-            if broker is not None and broker.epoch == stale.broker_epoch and not broker.fenced:
-                return fence_records(
+            is_fenced = broker is None or broker.epoch != stale.broker_epoch or broker.fenced
+            records: list[MetadataRecord] = []
+            if broker is not None and not is_fenced:
+                records = fence_records(
                     delta, broker, uses_native_codec=self._config.uses_native_codec
                 )
+                has_departed = departed is not None and departed.generation == stale
+                if not has_departed and self._departures.begin(delta, records) is not None:
+                    return []
+            self._sessions.end(stale.broker_id, stale.broker_epoch)
+            if records:
+                return records
         return []
 
 

@@ -19,6 +19,7 @@ from functools import partial
 
 from quorate.controller.commit_purgatory import CommitPurgatory
 from quorate.controller.config import ControllerConfig
+from quorate.controller.departures import Departures, WaitingCommand
 from quorate.controller.group import GroupFormer
 from quorate.controller.periodic_tasks import PeriodicTasks, activation_batches
 from quorate.controller.ports import LogDriver
@@ -72,18 +73,20 @@ class Proposer:
         self._bootstrap = bootstrap
         self._on_fault = on_fault
         self._on_group = on_group
-        self._periodic_tasks = PeriodicTasks(config, self.sessions)
+        self._departures = Departures(config.departure_partitions_max)
+        self._periodic_tasks = PeriodicTasks(config, self.sessions, self._departures)
         self._queue: deque[tuple[Command, RequestContext, OnAnswer]] = deque()
         self._unused = UnusedNumbers()
         self._contacts: dict[NodeId, int] = {}
         self._are_periodic_tasks_due = False
         self._is_forming = False
+        self._is_step_next = False
         self._last_stamp_ms = -1
 
     @property
     def queue_length(self) -> int:
         """Commands that wait for a group."""
-        return len(self._queue)
+        return len(self._queue) + self._departures.waiting_count
 
     def note_contact(self, command: BrokerHeartbeat) -> None:
         """Note a broker's heartbeat, even if the command is refused later.
@@ -99,14 +102,16 @@ class Proposer:
 
     def enqueue(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> bool:
         """Take a command for the next group; False when too many are waiting."""
-        if len(self._queue) >= self._config.queue_commands_max:
+        if self.queue_length >= self._config.queue_commands_max:
             return False
         self._queue.append((command, context, on_answer))
         return True
 
     def take_queue(self) -> list[OnAnswer]:
         """Everyone whose command no group has taken in, oldest first."""
-        waiting = [on_answer for _, _, on_answer in self._queue]
+        waiting = [
+            on_answer for _, _, on_answer in (*self._departures.take_waiting(), *self._queue)
+        ]
         self._queue.clear()
         return waiting
 
@@ -136,6 +141,7 @@ class Proposer:
             self._queue
             or self._are_periodic_tasks_due
             or self._contacts
+            or self._departures.is_underway
             or self._purgatory.arrived
             or (self.is_leading and self.active_epoch is None and self.log.node.can_write)
         ) and not (self.is_halted or self._is_forming):
@@ -157,6 +163,9 @@ class Proposer:
             # Only here and above do the times change that the next deadline follows from.
             is_waiting = self.active_epoch is None or self._are_periodic_tasks_due
             self.deadline_ms = None if is_waiting else self._periodic_tasks.next_deadline_ms()
+            if self._is_step_next:
+                self._is_step_next = False
+                self.deadline_ms = now_ms
 
     # ------------------------------------------------------------------ becoming active
 
@@ -210,19 +219,26 @@ class Proposer:
     # ------------------------------------------------------------------ forming groups
 
     def _form_group(self, now_ms: int, wall_ms: int) -> None:
-        queue = self._queue
-        if not queue and not self._are_periodic_tasks_due:
+        departures = self._departures
+        is_step_due = departures.is_due(self._machine.image.provenance.end_offset)
+        are_tasks_due = self._are_periodic_tasks_due and (is_step_due or not departures.is_underway)
+        if not (self._queue or is_step_due or are_tasks_due):
             return
         former = self._begin_group(now_ms, wall_ms)
-        if self._are_periodic_tasks_due:
-            self._are_periodic_tasks_due = False
-            for records in self._periodic_tasks.due(former.delta, now_ms, former.timestamp_ms):
+        departed = departures.advance(former) if is_step_due else None
+        for waiting in () if departed is None else departed.commands:
+            former.evaluate(*waiting, may_wait=False)
+        if are_tasks_due and not departures.is_underway:
+            for records in self._periodic_tasks.due(
+                former.delta, now_ms, former.timestamp_ms, departed
+            ):
                 former.add(records)
-        commands_max, bytes_max = self._config.group_commands_max, self._config.group_bytes_max
+            # While a broker leaves its partitions, the tasks stay due and set no deadline.
+            self._are_periodic_tasks_due = departures.is_underway
+        self._evaluate_queue(former)
+        # Without a step on its way, nothing would report that the next one may follow.
+        self._is_step_next = departures.is_due(self._machine.image.provenance.end_offset)
         answers = former.answers
-        while queue and len(answers) < commands_max and former.size_bytes < bytes_max:
-            command, context, on_answer = queue.popleft()
-            former.evaluate(command, context, on_answer)
         if not former.batches:
             idle_records = self._periodic_tasks.idle_records(now_ms)
             if idle_records:
@@ -231,6 +247,18 @@ class Proposer:
             self._append(former, now_ms)
         elif answers:
             self._hold_evaluated(former)
+
+    def _evaluate_queue(self, former: GroupFormer) -> None:
+        queue, departures = self._queue, self._departures
+        commands_max, bytes_max = self._config.group_commands_max, self._config.group_bytes_max
+        answers = former.answers
+        while queue and len(answers) < commands_max and former.size_bytes < bytes_max:
+            command, context, on_answer = queue.popleft()
+            leaving = departures.waits_behind(context) if departures.is_underway else None
+            if leaving is None:
+                leaving = former.evaluate(command, context, on_answer)
+            if leaving is not None:
+                departures.wait(leaving, WaitingCommand(command, context, on_answer))
 
     def _begin_group(self, now_ms: int, wall_ms: int) -> GroupFormer:
         log_end, epoch = self.log.node.log_end_offset, self.log.node.epoch
@@ -260,6 +288,7 @@ class Proposer:
             self._config.producer_window,
             self._config.batch_bytes_max,
             self._unused,
+            self._departures.begin,
         )
 
     def _append(self, former: GroupFormer, now_ms: int, *, must_replay: bool = False) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 
-from quorate.controller.group import BatchPlace, Group
+from quorate.controller.proposed_group import BatchPlace, Group
 from statemachine.delta import ImageDelta
 from statemachine.machine import StateMachine
 

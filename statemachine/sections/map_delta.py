@@ -118,6 +118,12 @@ class NestedMapDelta(Generic[G, K, V]):
         opened = self._opened.get(group)
         return self._outer.get(group, EMPTY_MAP) if opened is None else opened
 
+    def open_present(self, group: G, present: Map[K, V] | MapMutation[K, V]) -> MapMutation[K, V]:
+        """Open for changing what ``present`` has just returned; as ``open_group``."""
+        if isinstance(present, Map):
+            self._opened[group] = present = present.mutate()
+        return present
+
     def groups(self) -> list[G]:
         """Return every group that is not empty, in no particular order."""
         return list(self.settle())

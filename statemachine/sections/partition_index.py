@@ -10,7 +10,7 @@ That takes about a fifth of the memory of a set of partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from immutables import Map, MapMutation
@@ -64,10 +64,48 @@ class PartitionSet:
         return sum([bits.bit_count() for bits in self._words.values()])
 
     def __or__(self, other: PartitionSet) -> PartitionSet:
-        union = dict(self._words.items())
-        for key, bits in other._words.items():
-            union[key] = union.get(key, 0) | bits
-        return PartitionSet(union)
+        return union((self, other))
+
+    def items(self) -> Iterable[tuple[bytes, int]]:
+        """Return the words and their keys, in no particular order."""
+        return self._words.items()
+
+    def between(self, start: Uuid, end: Uuid) -> PartitionSet:
+        """Return the partitions of topics with an id from ``start`` on and below ``end``."""
+        # Most words are elsewhere: only the keys of those are read.
+        words = self._words
+        return PartitionSet({key: words[key] for key in words if start <= key < end})
+
+    def bounds(self, step: int) -> list[Uuid]:
+        """Return topic ids in order that cut the set into parts of about ``step`` partitions.
+
+        Each part but the last has so many or, where a topic has more, those of its last topic too.
+        """
+        words = dict(self._words.items())
+        found: list[Uuid] = []
+        count = 0
+        previous = b""
+        for key in sorted(words):
+            if count >= step and not (previous and key.startswith(previous)):
+                found.append(key[:_UUID_BYTES])
+                count = 0
+            previous = key[:_UUID_BYTES]
+            count += words[key].bit_count()
+        return found
+
+    def last_topic(self) -> Uuid | None:
+        """Return the highest topic id, None if the set is empty."""
+        last = max(self._words, default=None)
+        return None if last is None else last[:_UUID_BYTES]
+
+
+def union(sets: Sequence[PartitionSet]) -> PartitionSet:
+    """Return the partitions that are in any of the sets."""
+    found = dict(sets[0].items())
+    for each in sets[1:]:
+        for key, bits in each.items():
+            found[key] = found.get(key, 0) | bits
+    return PartitionSet(found)
 
 
 class PartitionIndexDelta:

@@ -272,7 +272,7 @@ class TopicsDelta(TopicsView):
                 if change is None:
                     continue
                 if opened is None:
-                    states = opened = partitions.open_group(topic_id)
+                    states = opened = partitions.open_present(topic_id, states)
                 opened[number] = change.applied_to(old)
                 modified((_PARTITION, topic_id, number))
                 for move in change.moves:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from quorate.controller.group import _headers
+from quorate.controller.origin_headers import command_headers
 from quorate.controller.requests import RequestContext
 from quorate.features import (
     INITIAL_LEVELS,
@@ -236,7 +236,7 @@ def record_headers() -> str:
     context = RequestContext(
         principal="p", client_id="c", request_id="r", reason="w", traceparent="t", producer_id=1
     )
-    names = [name for name, _ in _headers(context, {"a": 1}, b"")]
+    names = [name for name, _ in command_headers(context, {"a": 1}, b"")]
     names += [HEADER_SOURCE_OFFSET, HEADER_SOURCE_NEXT]
     assert set(names) == set(_HEADER_NOTES)
     return table(["Header", "Content"], [[f"`{name}`", _HEADER_NOTES[name]] for name in names])

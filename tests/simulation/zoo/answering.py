@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from quorate.controller.controller import Controller
-from quorate.controller.group import Group, GroupFormer, PendingAnswer
+from quorate.controller.group import GroupFormer
 from quorate.controller.ports import LogDriver
+from quorate.controller.proposed_group import Group, PendingAnswer
 from quorate.controller.proposer import Proposer
 from quorate.controller.requests import OnAnswer, RequestContext
 from quorate.controller.uncommitted_image import UncommittedImage
@@ -19,6 +20,7 @@ from statemachine import producers
 from statemachine.commands import Command
 from statemachine.producers import Duplicate, Fresh, SequenceClaim
 from statemachine.sections.producers import ProducerState
+from statemachine.sessions import BrokerGeneration
 from tests.simulation.zoo.bug import Bug, Patch
 
 
@@ -43,12 +45,18 @@ def duplicate_answered_before_commit(patch: Patch) -> None:
     evaluate = GroupFormer.evaluate
 
     def evaluate_and_repeat(
-        former: GroupFormer, command: Command, context: RequestContext, on_answer: OnAnswer
-    ) -> None:
-        evaluate(former, command, context, on_answer)
-        if former.answers[-1].is_repeat:
+        former: GroupFormer,
+        command: Command,
+        context: RequestContext,
+        on_answer: OnAnswer,
+        *,
+        may_wait: bool = True,
+    ) -> BrokerGeneration | None:
+        leaving = evaluate(former, command, context, on_answer, may_wait=may_wait)
+        if leaving is None and former.answers[-1].is_repeat:
             pending = former.answers.pop()
             pending.on_answer(pending.answer)
+        return leaving
 
     patch.setattr(GroupFormer, "evaluate", evaluate_and_repeat)
 

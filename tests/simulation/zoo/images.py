@@ -7,18 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from quorate.controller import group
-from statemachine import derivation
+from statemachine import derivation, replay
 from statemachine.commands import (
     AllocateProducerIds,
     Command,
     CreateTopic,
     RegisterBroker,
 )
+from statemachine.open_image import OpenImage
 from statemachine.prepare import brokers
 from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View
 from statemachine.records import (
     BrokerFencedEvent,
+    BrokerLeavingEvent,
     InitProducerRecord,
     RegisterBrokerRecord,
 )
@@ -30,12 +32,24 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 def fenced_broker_kept_in_sync(patch: Patch) -> None:
     """A fenced broker stays in the ISR and remains a leader."""
-    affected = derivation._affected
+    affected = derivation.affected_by
 
     def affect_nothing(topics: TopicsView, event: derivation.BrokerEvent) -> PartitionSet:
         return PartitionSet({}) if isinstance(event, BrokerFencedEvent) else affected(topics, event)
 
-    patch.setattr(derivation, "_affected", affect_nothing)
+    patch.setattr(derivation, "affected_by", affect_nothing)
+
+
+def leaving_broker_fenced_at_once(patch: Patch) -> None:
+    """A broker is fenced by the first step of its departure, before it left all partitions."""
+    apply_derived = replay._apply_derived
+
+    def apply_and_fence(image: OpenImage, event: derivation.BrokerEvent) -> None:
+        apply_derived(image, event)
+        if isinstance(event, BrokerLeavingEvent):
+            image.open_cluster().set_fenced(event.broker_id, event.broker_epoch, fenced=True)
+
+    patch.setattr(replay, "_apply_derived", apply_and_fence)
 
 
 def topic_id_made_from_its_name(patch: Patch) -> None:
@@ -106,6 +120,12 @@ BUGS = (
         fenced_broker_kept_in_sync,
         ("in-sync-brokers",),
         "KAFKA-6880; KIP-841: fenced replicas must not join the ISR",
+    ),
+    Bug(
+        "leaving-broker-fenced-at-once",
+        leaving_broker_fenced_at_once,
+        ("in-sync-brokers",),
+        "ADR 74; KIP-841: a fenced broker must not lead partitions that are yet to move",
     ),
     Bug(
         "topic-id-made-from-its-name",

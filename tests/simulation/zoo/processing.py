@@ -16,6 +16,7 @@ from statemachine.image import MetadataImage
 from statemachine.prepare import Prepared, producer_ids
 from statemachine.sections.positions import PositionsImage
 from statemachine.sections.producers import ProducersDelta, ProducersImage
+from statemachine.sessions import BrokerGeneration
 from tests.simulation.zoo.bug import Bug, Patch
 
 
@@ -41,12 +42,17 @@ def former_process_not_refused(patch: Patch) -> None:
     evaluate = GroupFormer.evaluate
 
     def lenient(
-        former: GroupFormer, command: Command, context: RequestContext, on_answer: OnAnswer
-    ) -> None:
+        former: GroupFormer,
+        command: Command,
+        context: RequestContext,
+        on_answer: OnAnswer,
+        *,
+        may_wait: bool = True,
+    ) -> BrokerGeneration | None:
         state = former.delta.producers.state(context.producer_id)
         if type(command) is WithPosition and state and context.producer_epoch < state.epoch:
             context.producer_id = NO_PRODUCER
-        evaluate(former, command, context, on_answer)
+        return evaluate(former, command, context, on_answer, may_wait=may_wait)
 
     patch.setattr(GroupFormer, "evaluate", lenient)
 

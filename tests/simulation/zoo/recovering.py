@@ -24,6 +24,7 @@ from simulation.recoveries.reader import FALSE_ALARM, INEXACT, SKIPPED
 from statemachine import prepare
 from statemachine.commands import Command, WithPosition
 from statemachine.prepare import Prepared, positions
+from statemachine.sessions import BrokerGeneration
 from tests.simulation.experiments.recovered_cluster import RECOVERED_CLUSTER
 from tests.simulation.experiments.recoveries import RECOVERIES
 from tests.simulation.zoo.bug import Bug, Patch
@@ -126,12 +127,17 @@ def former_process_writes_on(patch: Patch) -> None:
     evaluate = GroupFormer.evaluate
 
     def lenient(
-        former: GroupFormer, command: Command, context: RequestContext, on_answer: OnAnswer
-    ) -> None:
+        former: GroupFormer,
+        command: Command,
+        context: RequestContext,
+        on_answer: OnAnswer,
+        *,
+        may_wait: bool = True,
+    ) -> BrokerGeneration | None:
         state = former.delta.producers.state(context.producer_id)
         if type(command) is WithPosition and state and context.producer_epoch < state.epoch:
             context.producer_id = NO_PRODUCER
-        evaluate(former, command, context, on_answer)
+        return evaluate(former, command, context, on_answer, may_wait=may_wait)
 
     patch.setattr(GroupFormer, "evaluate", lenient)
 

@@ -67,6 +67,7 @@ class Run:
             groups_unflushed_max=self.rng.choice([1, 2, 5]),
             groups_in_flight_max=self.rng.choice([1, 3, 8]),
             group_commands_max=self.rng.choice([1, 3, 100]),
+            departure_partitions_max=self.rng.choice([1, 2_048]),
         )
         self.reference = StateMachine()
         self.applied_end = 0
