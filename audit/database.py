@@ -3,7 +3,8 @@
 ``audit.questions`` has the questions; ``audit.views`` answers the same ones in Spark, with the same
 rows in the same order.
 
-A database reads the files of an export where they lie. A log is replayed into memory first.
+A database reads the files of an export where they lie. A log is replayed first, or the part of it
+that no earlier question has replayed.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import importlib.util
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from audit import questions
 from audit.arrow_schema import arrow_schema
@@ -24,6 +26,7 @@ from audit.errors import AuditError, QueryError
 from audit.export_files import ExportFolder
 from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
 from audit.schema import TABLES
+from quorum.errors import StorageError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -94,47 +97,50 @@ def database_of_export(folder: Path, *, as_of: int = LATEST) -> Iterator[AuditDa
     if not export.ranges():
         raise AuditError(f"{folder}: contains no export")
     with _connection() as connection:
-        files = {table: [str(file.resolve()) for file in export.files(table)] for table in TABLES}
-        for table, paths in files.items():
-            if paths:
-                # By name: a table may have got columns since the first of its files was written.
-                listed = ", ".join(_literal(path) for path in paths)
-                _create_view(
-                    connection, table, f"FROM read_parquet([{listed}], union_by_name = true)"
-                )
-            else:
-                connection.register(table, arrow_schema(table).empty_table())
+        paths = _create_tables(connection, {table: export.files(table) for table in TABLES})
         _create_view(connection, BASELINES, _text(Query(BASELINES_OF_HISTORY)))
         for name, query in questions.views(as_of):
             _create_view(connection, name, _text(query))
-        yield _locked(connection, [path for paths in files.values() for path in paths])
+        yield _locked(connection, paths)
 
 
 @contextmanager
 def database_of_log(
-    plan: ReadPlan, tables: Collection[str] = TABLES, *, as_of: int = LATEST
+    plan: ReadPlan,
+    tables: Collection[str] = TABLES,
+    *,
+    as_of: int = LATEST,
+    cache: Path | None = None,
 ) -> Iterator[AuditDatabase]:
     """Replay a planned log into these tables; other tables do not exist.
 
-    There are the views over these tables, as of an offset (exclusive).
+    There are the views over these tables, as of an offset (exclusive). ``cache`` is a folder for
+    rows that the next question need not make again (``audit.log_cache``).
 
     Raises:
         AuditError: DuckDB is not installed.
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As ``read_tables``.
     """
     # Loaded here: an export needs none of what replays, which takes a third of a second to load.
+    from audit.log_cache import LogCache
     from audit.reader import read_tables
 
     ends = [] if plan.baseline is None else [plan.baseline.end_offset]
     baselines = pa.table({"end_offset": pa.array(ends, pa.int64())})
+    files = None if cache is None else LogCache(cache, plan).files(tables)
     with _connection() as connection:
-        for table, rows in read_tables(plan, [name for name in TABLES if name in tables]).items():
-            connection.register(table, rows)
+        paths: list[str] = []
+        if files is not None:
+            paths = _create_tables(connection, files)
+        else:
+            named = [name for name in TABLES if name in tables]
+            for table, rows in read_tables(plan, named).items():
+                connection.register(table, rows)
         connection.register(BASELINES, baselines)
         for name, query in questions.views(as_of):
             if query.tables <= {BASELINES, *tables}:
                 _create_view(connection, name, _text(query))
-        yield _locked(connection, [])
+        yield _locked(connection, paths)
 
 
 def tables_named(text: str) -> set[str]:
@@ -163,6 +169,48 @@ def _connection() -> Iterator[DuckDBPyConnection]:
             # As in Spark: null is less than everything.
             connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
             yield connection
+
+
+def _create_tables(
+    connection: DuckDBPyConnection, files: Mapping[str, Sequence[Path]]
+) -> list[str]:
+    """Create a view over the files of each table; return their paths.
+
+    Raises:
+        StorageError: A file is damaged, or cannot be read; the message names it.
+    """
+    import duckdb
+
+    all_paths = []
+    for table, found in files.items():
+        paths = [str(file.resolve()) for file in found]
+        if paths:
+            # By name: a table may have got columns since the first of its files was written.
+            listed = ", ".join(_literal(path) for path in paths)
+            text = f"FROM read_parquet([{listed}], union_by_name = true)"
+            try:
+                _create_view(connection, table, text)
+            except duckdb.Error as error:
+                raise _unreadable(found, error) from error
+        else:
+            connection.register(table, arrow_schema(table).empty_table())
+        all_paths += paths
+    return all_paths
+
+
+def _unreadable(files: Sequence[Path], error: Exception) -> StorageError:
+    """Return the error of the first file whose footer cannot be read; else of the engine."""
+    for path in files:
+        try:
+            pq.read_metadata(path)
+        except (OSError, pa.ArrowException) as cause:
+            reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else "damaged"
+            return StorageError(
+                f"cannot read this file of the export ({reason}); restore it, or export again "
+                "into another folder",
+                path,
+            )
+    return StorageError(" ".join(str(error).split()), files[0])
 
 
 def _locked(connection: DuckDBPyConnection, files: list[str]) -> AuditDatabase:

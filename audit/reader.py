@@ -205,8 +205,12 @@ def read_table(
         yield rest
 
 
-def read_tables(plan: ReadPlan, tables: Sequence[str]) -> dict[str, pa.Table]:
-    """Return all rows of several tables of a plan, replayed once, in log order.
+def read_tables(
+    plan: ReadPlan, tables: Sequence[str], start_offset: int | None = None
+) -> dict[str, pa.Table]:
+    """Return the rows of several tables of a plan, replayed once, in log order.
+
+    All rows, or those from ``start_offset`` on, the end of a batch.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
@@ -215,7 +219,8 @@ def read_tables(plan: ReadPlan, tables: Sequence[str]) -> dict[str, pa.Table]:
     found: dict[str, list[pa.RecordBatch]] = {table: [] for table in tables}
     if not found:
         return {}
-    collected = TableRows(plan, tables)
+    start = plan.first_offset if start_offset is None else start_offset
+    collected = TableRows(plan, tables, start_offset=start)
 
     def take(at_least: int) -> None:
         for table, batches in found.items():
@@ -224,7 +229,7 @@ def read_tables(plan: ReadPlan, tables: Sequence[str]) -> dict[str, pa.Table]:
                 batches.append(batch)
 
     with rare_collections():
-        for item in scan_range(plan, plan.first_offset, plan.end_offset):
+        for item in scan_range(plan, start, plan.end_offset):
             collected.add(item)
             take(ROWS_PER_BATCH)
         take(1)

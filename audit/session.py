@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audit.caches import cache_folder
 from audit.errors import AuditError
 from audit.java import find_java_home
 
@@ -47,12 +48,6 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder for small files that can be recreated (XDG base directories)."""
-    base = environment.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "quorate"
 
 
 @contextmanager

@@ -62,9 +62,14 @@ def _fields_at(api_key: int, version: int) -> tuple[FieldSpec, ...]:
     return RECORD_TYPES[api_key].fields_at(version)
 
 
-@lru_cache(_NAMES_MAX)
+_specs: dict[type[WireStruct], tuple[FieldSpec, ...]] = {}
+
+
 def _specs_of(owner: type[WireStruct]) -> tuple[FieldSpec, ...]:
-    return field_specs(owner)
+    known = _specs.get(owner)
+    if known is None:
+        known = _specs[owner] = field_specs(owner)
+    return known
 
 
 def written_version(value: bytes) -> int:
@@ -143,7 +148,7 @@ def _value(value: object, kind: Kind, *, show_secrets: bool) -> object:
     if type(value) in _AS_THEY_ARE:
         return value
     if isinstance(kind, ArrayOf) and isinstance(value, tuple):
-        if _AS_THEY_ARE.issuperset(map(type, value)):
+        if all(type(item) in _AS_THEY_ARE for item in value):
             return list(value)
         return [_value(item, kind.element, show_secrets=show_secrets) for item in value]
     if isinstance(value, WireStruct):

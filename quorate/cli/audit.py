@@ -34,9 +34,9 @@ def _reads(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_source(
         folder: Path | None, log: Path | None, as_of: int | None, uncommitted: bool,
-        engine: str = DUCKDB, **others: object,
+        cache: bool, engine: str = DUCKDB, **others: object,
     ) -> None:  # fmt: skip
-        command(source=AuditSource(folder, log, as_of, uncommitted, engine), **others)
+        command(source=AuditSource(folder, log, as_of, uncommitted, engine, cache), **others)
 
     options = (
         click.option(
@@ -55,6 +55,11 @@ def _reads(command: Callable[..., None]) -> Callable[..., None]:
             "--uncommitted", is_flag=True,
             help="With --log: also what is not known to be committed, such as all that lies behind "
             "the newest checkpoint of one Kafka controller among several.",
+        ),
+        click.option(
+            "--no-cache", "cache", flag_value=False, default=True, type=bool,
+            help="With --log: keep no rows in ~/.cache/quorate/audit for the next question, and "
+            "use none.",
         ),
     )  # fmt: skip
     return _with_options(with_source, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ class AuditSource:
     as_of: int | None
     uncommitted: bool
     engine: str = DUCKDB
+    keep: bool = True
+    """Whether rows of a log are kept for the next question."""
 
     def check(self) -> None:
         """Check the options against each other.
@@ -124,11 +127,13 @@ def database(
     source: AuditSource, plan: ReadPlan | None, tables: Collection[str]
 ) -> AbstractContextManager[AuditDatabase]:
     """Open a source in DuckDB; of a log, only these tables are read."""
+    from audit.caches import cache_folder
     from audit.database import database_of_export, database_of_log
 
     if plan is None:
         return database_of_export(source.folder or Path(), as_of=source.limit())
-    return database_of_log(plan, tables, as_of=source.limit())
+    cache = cache_folder(os.environ) / "audit" if source.keep else None
+    return database_of_log(plan, tables, as_of=source.limit(), cache=cache)
 
 
 def _ask_spark(session: Session, query: Query, source: AuditSource) -> pa.Table:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -142,3 +144,105 @@ def test_a_query_that_is_none(
     status, answer, errors = asks(capsys, "query", "--export", export, "--sql", text)
     assert (status, answer) == (2, None)
     assert problem in errors
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "quorate" / "audit"
+
+
+def test_rows_of_a_log_are_kept_unless_it_is_refused(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = str(trimmed_log(tmp_path / "node").home)
+    _, refused, _ = asks(capsys, "leaders", "--log", home, "--no-cache")
+    assert not cache.exists()
+    _, first, _ = asks(capsys, "leaders", "--log", home)
+    assert len(list(cache.iterdir())) == 1
+    _, second, errors = asks(capsys, "leaders", "--log", home)
+    assert first == second == refused
+    assert errors == ""
+
+
+def one_line(errors: str) -> str:
+    assert errors.count("\n") <= 2, errors
+    assert "Traceback" not in errors
+    return errors
+
+
+def test_a_truncated_file_of_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export_log(trimmed_log(tmp_path / "node").home, tmp_path / "out")
+    file = next((tmp_path / "out" / "partitions").glob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:-20])
+    for arguments in (["leaders"], ["query", "--sql", "SELECT count(*) FROM partitions"]):
+        status, answer, errors = asks(capsys, *arguments, "--export", str(tmp_path / "out"))
+        assert (status, answer) == (1, None)
+        assert f"{file}: cannot read this file of the export (damaged)" in one_line(errors)
+    # Its footer is whole and a page of it is not.
+    file = next((tmp_path / "out" / "history").glob("*.parquet"))
+    data = bytearray(file.read_bytes())
+    data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+    file.write_bytes(data)
+    sql = "SELECT payload FROM history"
+    status, answer, errors = asks(capsys, "query", "--sql", sql, "--export", str(tmp_path / "out"))
+    assert (status != 0, answer) == (True, None)
+    one_line(errors)
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "problem"),
+    [
+        ("duckdb", [], "DuckDB is not installed; run: pip install 'quorate[parquet]'"),
+        ("pyarrow", [], "pip install 'quorate[parquet]'"),
+        ("pyspark", ["--engine", "spark"], "Spark is not installed; run: pip install"),
+    ],
+)
+def test_a_library_that_is_not_installed(
+    missing: str,
+    arguments: list[str],
+    problem: str,
+    export: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == missing else find(name)
+    )
+    status, answer, errors = asks(capsys, "leaders", "--export", export, *arguments)
+    assert (status, answer) == (1, None)
+    assert problem in one_line(errors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["leaders", "--export", "/no/such/folder"], "/no/such/folder"),
+        (["leaders", "--log", "/no/such/log"], "/no/such/log"),
+        (["leaders", "--export"], "'--export' requires an argument"),
+        (["leader", "--export", "/"], "leaders"),
+        (["--export", "/", "leaders"], "--export"),
+        (["leaders", "--export", "/", "--as-of", "x"], "'x' is not a valid integer range"),
+        (["leaders", "orders", "--export", "/"], "orders"),
+    ],
+)
+def test_arguments_that_are_wrong_or_in_the_wrong_place(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, answer, errors = asks(capsys, *arguments)
+    assert (status, answer) == (2, None)
+    assert problem in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(export: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = next((Path(export) / "partitions").glob("*.parquet"))
+    file.chmod(0)
+    try:
+        status, answer, errors = asks(capsys, "leaders", "--export", export)
+    finally:
+        file.chmod(0o600)
+    assert (status, answer) == (1, None)
+    assert f"{file}: cannot read this file of the export (Permission denied)" in one_line(errors)
