@@ -6,6 +6,9 @@ This is the driver's half: it checks the options and plans the read, which fixes
 Options (only ``path`` is required):
 
 - ``path``: directory or file, readable under this path by every executor.
+- ``endpoint``: client addresses of nodes, separated by commas: the log is fetched over the network
+  into the directory ``path`` first. With ``tlsCa``, ``tlsCert``, ``tlsKey``, ``user``,
+  ``passwordFile``, ``tokenFile``.
 - ``table``: ``history`` (default) or a typed table, see ``audit.schema``.
 - ``startOffset``, ``endOffset``: first offset to read, first offset not to read.
 - ``types``: record types of ``history`` to read, separated by commas.
@@ -23,6 +26,7 @@ See: SPARK-44076 (Python data source API), docs/audit.md.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -52,8 +56,17 @@ _OPTIONS = frozenset(
         "maxoffsetspertrigger",
         "columns",
         "minpartitions",
+        "endpoint",
+        "tlsca",
+        "tlscert",
+        "tlskey",
+        "user",
+        "passwordfile",
+        "tokenfile",
     }
 )
+_CONNECTION = ("tlsCa", "tlsCert", "tlsKey", "user", "passwordFile", "tokenFile")
+_MIRROR = "quorate.log_mirror"
 
 
 class ClusterMetadataSource(DataSource):
@@ -97,7 +110,7 @@ class ClusterMetadataSource(DataSource):
         if as_of is not None and (start, end) != (None, None):
             raise AuditError("asOfOffset excludes startOffset and endOffset")
         question = self._question(as_of)
-        plan = plan_source(self._path(), with_unknown=self._flag("uncommitted"))
+        plan = plan_source(self._fetched(), with_unknown=self._flag("uncommitted"))
         first = plan.first_offset if start is None else max(start, plan.first_offset)
         behind = plan.end_offset if end is None else min(end, plan.end_offset)
         return HistoryReader(plan, question, first, behind)
@@ -109,7 +122,7 @@ class ClusterMetadataSource(DataSource):
             AuditError: An option is not available for streams.
         """
         del schema
-        for option in ("asOfOffset", "endOffset", "uncommitted"):
+        for option in ("asOfOffset", "endOffset", "uncommitted", "endpoint"):
             if option in self.options:
                 raise AuditError(f"option {option} is not available for streams")
         question = self._question(None)
@@ -142,6 +155,29 @@ class ClusterMetadataSource(DataSource):
         if not path:
             raise AuditError("option path is missing: set it to the directory or file to read")
         return Path(path)
+
+    def _fetched(self) -> Path:
+        """Return the path, after a copy of the log was fetched into it if one is asked for.
+
+        Raises:
+            AuditError: The node does not answer or refuses, or the client is not installed here.
+        """
+        path, endpoint = self._path(), self.options.get("endpoint")
+        given = {name: self.options[name] for name in _CONNECTION if name in self.options}
+        if endpoint is None:
+            if given:
+                raise AuditError(f"option {', '.join(given)} needs option endpoint")
+            return path
+        try:
+            # By name: executors get this module without the client, and need no client.
+            mirror = importlib.import_module(_MIRROR)
+        except ImportError as error:
+            raise AuditError(
+                "option endpoint needs Quorate, with grpcio, in the Python that plans queries "
+                f"(PYSPARK_PYTHON on the driver): {error}"
+            ) from error
+        mirror.fetch_log_into(path, _listed(endpoint), given)
+        return path
 
     def _offset(self, option: str) -> int | None:
         text = self.options.get(option)

@@ -1,0 +1,206 @@
+"""A copy of a cluster's metadata log, fetched through the client library into a data directory.
+
+The audit trail reads files. A program that may not read those of a node, such as a Spark driver,
+gets the committed records with FetchLog, as any client does, and writes them with the log's own
+writer. Each call fetches only what is new.
+
+Secrets are replaced by the node, so a batch with one has other bytes here, and the log digest is
+that of the copy.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from audit.errors import AuditError, LogTruncatedError
+from quorate.client.blocking import BlockingClient
+from quorate.client.errors import (
+    ClientError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    UnavailableError,
+)
+from quorum.batch import scan_batches
+from quorum.errors import StorageError
+from quorum.log.filesystem import OsFileSystem
+from quorum.log.identity import MetaProperties, write_identity
+from quorum.log.layout import partition_directory
+from quorum.log.recovery import open_log
+from quorum.log.segmented_log import SegmentedLog
+from quorum.types import SnapshotId
+from quorum.v1.metadata_pb2 import FetchLogRequest
+from snapshot.naming import FileState, parse_name
+from snapshot.writer import write_checkpoint
+
+if TYPE_CHECKING:
+    import grpc
+
+CLIENT_ID = "quorate-audit"
+TIMEOUT_S = 10.0
+_NODE_ID = 0
+_DIRECTORY_ID = b"quorate-log-copy"
+_NO_TIME = -1
+
+
+def fetch_log_into(
+    folder: Path, endpoints: Sequence[str], options: Mapping[str, str] | None = None
+) -> int:
+    """Fetch what is committed and not yet in ``folder``; return the end offset of the copy.
+
+    Where the log was trimmed beyond the copy, a checkpoint of the state is written in place of the
+    gap. ``options``: ``tlsCa``, ``tlsCert`` and ``tlsKey`` are files in PEM; ``user`` with
+    ``passwordFile``, or ``tokenFile``, name the caller.
+
+    Raises:
+        AuditError: No node answered, or one refused; or another process writes this copy.
+        LogTruncatedError: The log no longer contains the records that were copied.
+        StorageError: A file cannot be read or written.
+    """
+    try:
+        with _locked(folder), BlockingClient(endpoints, **_identity(options or {})) as client:
+            return _Mirror(folder, endpoints, client).run()
+    except UnavailableError as error:
+        raise AuditError(
+            f"{', '.join(endpoints)}: no node answered within {TIMEOUT_S:.0f} s; check the address "
+            "(listeners.client of a node) and whether it needs tlsCa"
+        ) from error
+    except (ClientError, ValueError) as error:
+        raise AuditError(f"{', '.join(endpoints)}: {error}") from error
+
+
+def _identity(options: Mapping[str, str]) -> dict[str, object]:
+    found: dict[str, object] = {"client_id": CLIENT_ID, "timeout_seconds": TIMEOUT_S}
+    found["credentials"] = _credentials(options)
+    if "user" in options:
+        found["user"] = options["user"]
+        found["password"] = _read(options.get("passwordFile", "")).decode().strip()
+    if "tokenFile" in options:
+        found["token"] = _read(options["tokenFile"]).decode().strip()
+    return found
+
+
+def _credentials(options: Mapping[str, str]) -> grpc.ChannelCredentials | None:
+    if "tlsCa" not in options:
+        return None
+    import grpc
+
+    chain = _read(options["tlsCert"]) if "tlsCert" in options else None
+    key = _read(options["tlsKey"]) if "tlsKey" in options else None
+    return grpc.ssl_channel_credentials(_read(options["tlsCa"]), key, chain)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise AuditError(f"{path}: cannot read: {error.strerror}") from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / "copy.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(f"cannot write the copy of the log: {error.strerror}", folder) from error
+    try:
+        # Waits: the other process fetches what this one needs.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+class _Mirror:
+    def __init__(self, folder: Path, endpoints: Sequence[str], client: BlockingClient) -> None:
+        self._folder = folder
+        self._endpoints = ", ".join(endpoints)
+        self._client = client
+        self._fs = OsFileSystem()
+        self._partition = partition_directory(folder)
+
+    def run(self) -> int:
+        if not (self._folder / "meta.properties").exists():
+            cluster_id = self._client.describe_cluster().cluster_id
+            write_identity(
+                self._fs, self._folder, MetaProperties(cluster_id, _NODE_ID, _DIRECTORY_ID)
+            )
+        log, _ = open_log(self._fs, self._partition, snapshots=self._checkpoints())
+        try:
+            while self._fetch(log):
+                pass
+            log.flush()
+            log.store_high_watermark(log.end.offset)
+            return log.end.offset
+        finally:
+            log.close()
+
+    def _checkpoints(self) -> list[SnapshotId]:
+        if not self._fs.exists(self._partition):
+            return []
+        names = map(parse_name, self._fs.list_directory(self._partition))
+        found = [name[0] for name in names if name is not None and name[1] is FileState.SEALED]
+        return sorted(found, key=lambda each: (each.offset, each.epoch))
+
+    def _fetch(self, log: SegmentedLog) -> bool:
+        """Append the next records; return whether there were any."""
+        end = log.end
+        request = FetchLogRequest(
+            offset=end.offset, last_fetched_epoch=end.epoch if end.offset else -1
+        )
+        try:
+            response = self._client.fetch_log(request)
+        except LogTruncationError as error:
+            raise self._truncated(
+                error.divergent_offset or 0, error.divergent_epoch or 0
+            ) from error
+        except OffsetOutOfRangeError as error:
+            if error.bounds is None or error.bounds.earliest_offset <= end.offset:
+                raise
+            self._take_state(log, error.bounds.earliest_offset)
+            return True
+        if response.HasField("diverging"):
+            raise self._truncated(response.diverging.offset, response.diverging.epoch)
+        for header in scan_batches(response.records):
+            data = response.records[header.position : header.end_position]
+            log.append(data, base_offset=header.base_offset, end_offset=header.end_offset)
+        return bool(response.records)
+
+    def _truncated(self, offset: int, epoch: int) -> LogTruncatedError:
+        return LogTruncatedError(
+            f"{self._endpoints} no longer has the records copied to {self._folder}; keep the copy "
+            "as evidence and name another folder",
+            offset=offset,
+            epoch=epoch,
+            is_exact=False,
+        )
+
+    def _take_state(self, log: SegmentedLog, log_start: int) -> None:
+        """Replace the log by a checkpoint at or above the offset."""
+        values: list[bytes] = []
+
+        async def read() -> tuple[SnapshotId, bytes]:
+            chunks = self._client.client.read_state(at_least_offset=log_start, of_checkpoint=True)
+            async for chunk in chunks:
+                if chunk.chunk == 0:
+                    values.clear()
+                values.extend(chunk.records)
+                if chunk.is_last:
+                    return SnapshotId(chunk.offset, chunk.epoch), chunk.log_digest
+            raise AuditError(f"{self._endpoints}: the state ended before its last part")
+
+        snapshot_id, digest = self._client.run(read)
+        write_checkpoint(
+            self._fs,
+            self._partition,
+            snapshot_id,
+            values=values,
+            last_contained_log_timestamp=_NO_TIME,
+            log_digest=digest,
+        )
+        log.replace_with(snapshot_id, digest=digest)
