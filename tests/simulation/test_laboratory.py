@@ -12,11 +12,15 @@ import pytest
 from quorate.broker_agent.derivation import CommandDerivation
 from quorate.broker_agent.image_feed import ImageChange
 from quorate.client.log_consumer import LogConsumer
+from quorate.client.queries import EARLIEST_TIMESTAMP
+from quorate.services import log_reads
 from quorate.services.log_range import LogRange
-from quorum.errors import ErrorCode
+from quorum.errors import CorruptBatchError, ErrorCode
+from quorum.log_position import LogPosition
 from simulation.invariants.violation import Violation
 from simulation.laboratory import broker, partition_log
 from simulation.laboratory.broker import ModelBroker
+from simulation.laboratory.laboratory import Laboratory
 from simulation.laboratory.partition_log import PartitionLog
 from simulation.laboratory.random_run import RandomRun
 from simulation.laboratory.reader import Counts
@@ -220,12 +224,59 @@ def a_shutdown_stops_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CommandDerivation, "_not_led", lambda _: set())
 
 
+def records_below_the_start_are_skipped(patch: pytest.MonkeyPatch) -> None:
+    """A consumer that goes on at the log start, whatever its policy, and says nothing."""
+
+    async def skip(consumer: LogConsumer, _: object) -> list[object]:
+        found = await consumer._calls.list_offsets(EARLIEST_TIMESTAMP)
+        consumer._move_to(LogPosition(found.offset))
+        return []
+
+    patch.setattr(LogConsumer, "_reset_position", skip)
+
+
+def deposed_leaders_serve(patch: pytest.MonkeyPatch) -> None:
+    """A leader that does not compare its epoch with that of a request."""
+    patch.setattr(log_reads, "check_epoch", lambda *_: None)
+
+
+def producers_go_with_their_records(patch: pytest.MonkeyPatch) -> None:
+    """Brokers that forget a producer with its last record, as before KIP-360."""
+
+    def start(self: Laboratory, brokers: object, **_: object) -> None:
+        original(self, brokers, keeps_producers=False)  # type: ignore[arg-type]
+
+    original = Laboratory.__init__
+    patch.setattr(Laboratory, "__init__", start)
+
+
+def unknown_producers_write(patch: pytest.MonkeyPatch) -> None:
+    """A partition that takes any sequence of a producer that it does not know."""
+
+    def check(view: object, claim: object, **options: object) -> Fresh | Duplicate:
+        if view.producers.state(claim.producer_id) is None:  # type: ignore[attr-defined]
+            return Fresh()
+        return check_sequence(view, claim, **options)  # type: ignore[arg-type]
+
+    patch.setattr(partition_log, "check_sequence", check)
+
+
 IN_STORIES = {
-    no_epochs: ("hidden_truncation",),
+    no_epochs: ("hidden_truncation", "moves_by_itself", "stored_position"),
+    deposed_leaders_serve: ("zombie_leader",),
+    records_below_the_start_are_skipped: ("deleted_records",),
+    producers_go_with_their_records: ("producer_state_is_kept",),
+    unknown_producers_write: ("producer_state_is_lost",),
+    truncate_to_high_watermark: ("divergence_2_restart",),
     start_of_log_has_no_epoch: ("everything_deleted",),
     zombies_write: ("zombie_producer",),
     repeats_are_appended: ("lost_answer",),
-    one_truncation_is_enough: ("divergence_1_equal",),
+    one_truncation_is_enough: (
+        "divergence_1_equal",
+        "divergence_1_longer",
+        "divergence_1_shorter",
+        "divergence_3_unclean",
+    ),
     commands_of_any_registration: (
         "commands_of_a_former_registration",
         "first_command_of_a_former_registration",
@@ -255,10 +306,15 @@ def test_a_story_shows_a_rule_that_is_taken_out(
     assert _differs(path)
 
 
+def test_every_story_shows_a_rule() -> None:
+    shown = {each for stories in IN_STORIES.values() for each in stories}
+    assert shown == {path.stem for path in STORIES}
+
+
 def _differs(path: Path) -> bool:
     try:
         return bool(run_story(path))
-    except ScenarioError:
+    except (ScenarioError, CorruptBatchError):
         # A later command of the story is impossible then.
         return True
 
