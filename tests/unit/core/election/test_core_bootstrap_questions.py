@@ -14,9 +14,11 @@ from quorum.core.election.bootstrapping import (
 )
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.state.peer_requests import Purpose
+from quorum.core.state.roles import Unattached
 from quorum.core.state.timers import Timer
 from quorum.errors import ErrorCode
-from quorum.types import ZERO_UUID
+from quorum.types import ZERO_UUID, ElectionState
+from tests.support.bare_core import core_of
 from tests.support.core_cluster import CoreCluster
 from tests.support.core_disk import FRESH
 from tests.unit.core.election.test_core_bootstrap import (
@@ -53,6 +55,12 @@ def test_only_those_are_named_that_are_waited_for() -> None:
     assert "[2, 3]" in why_not_bootstrapped(core(cluster, 1))
     notify(cluster, 2, whole_voter_list(cluster))
     assert "[3]" in why_not_bootstrapped(core(cluster, 1))
+
+
+def test_a_disk_that_has_asked_nobody_yet_waits_for_all_others() -> None:
+    fresh_core = core_of(Unattached(0))
+    fresh_core.adopt_election(ElectionState())
+    assert "[2, 3] have not reported" in why_not_bootstrapped(fresh_core)
 
 
 def test_an_observer_waits_for_no_bootstrap_to_vote() -> None:

@@ -245,6 +245,9 @@ def test_a_response_without_endpoints_takes_those_of_a_newer_voter_record() -> N
     core.voters.add(LOG_END, VoterSet((voter(1), moved, voter(3))))
     assert learn_from_response(core, PEER, response())
     assert core.known_leader.endpoints == (CLIENT,)
+    further = Endpoint("PEERS", "leader", 9093)
+    assert learn_from_response(core, PEER, response(leader_endpoints=(further,)))
+    assert core.known_leader.endpoints == (CLIENT, further)
 
 
 def test_an_answer_of_the_leader_restarts_the_fetch_timer() -> None:

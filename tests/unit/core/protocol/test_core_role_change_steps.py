@@ -97,12 +97,13 @@ def new_timer(core: CoreState, deadline_ms: int) -> bool:
         (Unattached(TIMER_MS), key(3), False),
         (prospective(None, None), key(3), False),
         (follower(), key(3), False),
+        (Unattached(TIMER_MS), key(9), True),
     ],
 )
 def test_a_running_election_timer_goes_on(
     role: Role, voted: ReplicaKey | None, goes_on: bool
 ) -> None:
-    """Neither after a vote nor after a rejected campaign: others go first."""
+    """Neither after a vote for a known voter nor after a rejected campaign: others go first."""
     core = core_of(role, leader_id=NO_NODE)
     become_unattached(core, EPOCH + 1, cause=CAUSE, voted=voted)
     assert isinstance(core.role, Unattached)
