@@ -37,6 +37,10 @@ class ShownCertificates:
     """Reads the certificates of callers. Owned by the event loop."""
 
     def __init__(self) -> None:
+        # Loaded now: it takes long enough to delay what a node's loop does.
+        from cryptography import x509
+
+        self._read = x509.load_pem_x509_certificate
         self._known: dict[bytes, ShownCertificate] = {}
 
     def of(self, auth: Mapping[str, Iterable[bytes]]) -> ShownCertificate | None:
@@ -46,10 +50,8 @@ class ShownCertificates:
             return None
         found = self._known.get(pem)
         if found is None:
-            from cryptography import x509
-
             try:
-                certificate = x509.load_pem_x509_certificate(pem)
+                certificate = self._read(pem)
                 found = ShownCertificate(
                     certificate.issuer.public_bytes(),
                     certificate.serial_number,

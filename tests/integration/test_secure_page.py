@@ -14,7 +14,7 @@ from quorate.demo.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/operations/secure-steps.md"
-SECONDS_MAX = 120
+SECONDS_MAX = 400
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 
 pytestmark = pytest.mark.integration
