@@ -82,7 +82,7 @@ RAFT_UPDATED = (
                COMMIT_BUCKETS),
     _histogram("log_sync_seconds", "One sync of the metadata log.", SYNC_BUCKETS),
     _histogram("apply_seconds", "Applying one committed range to the image.", APPLY_BUCKETS,
-               kafka="EventQueueProcessingTimeMs"),
+               kafka="EventQueueProcessingTimeMs, MetadataBatchProcessingTimeUs"),
     _histogram("raft_append_group_batches", "Batches written with one append.", BATCH_BUCKETS),
     counter("raft_appended_records_total", "Records added to this log, by where they came from.",
             "source", kafka="append-records-rate, fetch-records-rate"),

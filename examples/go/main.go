@@ -1,4 +1,5 @@
-// Topicleaders prints topic, partition and leader of each change of a Quorate cluster's metadata.
+// Topicleaders writes a topic's retention, reads it back, and then prints each change of leaders and
+// configurations of a Quorate cluster.
 //
 // It is made from proto/quorum/v1 alone; README.md says how to build it.
 package main
@@ -8,10 +9,13 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	pb "quorate.example/topicleaders/quorumv1"
 )
@@ -50,6 +54,8 @@ func (c *cluster) read(record *pb.TypedRecord) bool {
 		if p.Leader != unchanged {
 			c.lead(p.TopicId, p.PartitionId, p.Leader)
 		}
+	case *pb.TypedRecord_ConfigRecord:
+		fmt.Printf("%s: %s=%s\n", r.ConfigRecord.ResourceName, r.ConfigRecord.Name, r.ConfigRecord.GetValue())
 	case *pb.TypedRecord_BrokerFencedEvent, *pb.TypedRecord_BrokerUnfencedEvent,
 		*pb.TypedRecord_BrokerShutdownEvent:
 		return true
@@ -83,18 +89,95 @@ func (c *cluster) ask(ctx context.Context, offset int64) error {
 	return nil
 }
 
-func main() {
-	address := flag.String("address", "127.0.0.1:9190", "client address of any node")
-	until := flag.Duration("for", time.Hour, "how long to watch")
-	flag.Parse()
-	connection, err := grpc.NewClient(*address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+// connect returns a client of the node at an address.
+func connect(address string) (*grpc.ClientConn, pb.MetadataServiceClient) {
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)
 	}
+	return connection, pb.NewMetadataServiceClient(connection)
+}
+
+// leaderIn returns the leader's address that a refused call names; empty if it names none.
+func leaderIn(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if hint, ok := detail.(*pb.LeaderHint); ok {
+			return hint.Address
+		}
+	}
+	return ""
+}
+
+// setConfig sets one value of a topic's configuration, and returns the offset behind it.
+//
+// A node that does not lead names the leader. A call without a producer is applied again if it is
+// repeated, so it is sent once more only when it was refused.
+func setConfig(ctx context.Context, address, topic, key, value string) int64 {
+	request := &pb.WriteRequest{
+		Writer: &pb.WriterIdentity{ClientId: "topicleaders", Reason: "an example"},
+		Command: &pb.Command{Kind: &pb.Command_IncrementalAlterConfigs{
+			IncrementalAlterConfigs: &pb.IncrementalAlterConfigs{
+				ResourceType: pb.ConfigResourceType_CONFIG_RESOURCE_TYPE_TOPIC,
+				ResourceName: topic,
+				Alterations: []*pb.ConfigAlteration{{
+					Name: key, Value: &value, Operation: pb.ConfigOperation_CONFIG_OPERATION_SET,
+				}},
+			},
+		}},
+	}
+	for range 3 {
+		connection, client := connect(address)
+		response, err := client.Write(ctx, request)
+		connection.Close()
+		next := leaderIn(err)
+		if err == nil {
+			if response.Answer.ErrorCode == pb.ErrorCode_ERROR_CODE_NONE {
+				return response.Answer.Offset
+			}
+			next = response.Answer.GetLeader().GetAddress()
+			err = fmt.Errorf("%s: %s", response.Answer.ErrorCode, response.Answer.Message)
+		}
+		if next == "" {
+			log.Fatal(err)
+		}
+		address = next
+	}
+	log.Fatal("no node is the leader for long enough")
+	return 0
+}
+
+// showConfig reads a topic's configuration from a state that has everything below offset.
+func showConfig(ctx context.Context, client pb.MetadataServiceClient, topic string, offset int64) {
+	answer, err := client.DescribeConfigs(ctx, &pb.DescribeConfigsRequest{
+		Read: &pb.ReadOptions{Level: pb.ReadLevel_READ_LEVEL_AT_LEAST, AtLeastOffset: offset},
+		Resources: []*pb.ConfigResource{{
+			Type: pb.ConfigResourceType_CONFIG_RESOURCE_TYPE_TOPIC, Name: topic,
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, entry := range answer.Resources[0].Entries {
+		fmt.Printf("read: %s=%s\n", entry.Name, entry.GetValue())
+	}
+}
+
+func main() {
+	address := flag.String("address", "127.0.0.1:9190", "client address of any node")
+	topic := flag.String("topic", "", "a topic whose retention.ms is set first")
+	retention := flag.Duration("retention", time.Hour, "what it is set to")
+	until := flag.Duration("for", time.Hour, "how long to watch")
+	flag.Parse()
+	connection, client := connect(*address)
 	defer connection.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), *until)
 	defer cancel()
-	client := pb.NewMetadataServiceClient(connection)
+	if *topic != "" {
+		value := strconv.FormatInt(retention.Milliseconds(), 10)
+		offset := setConfig(ctx, *address, *topic, "retention.ms", value)
+		fmt.Printf("written: below offset %d\n", offset)
+		showConfig(ctx, client, *topic, offset)
+	}
 	stream, err := client.Watch(ctx, &pb.WatchRequest{
 		ClientId:   "topicleaders",
 		RecordForm: pb.RecordForm_RECORD_FORM_TYPED,
@@ -105,7 +188,7 @@ func main() {
 	known := &cluster{client, map[string]string{}, map[string]int32{}}
 	for {
 		message, err := stream.Recv()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded {
 			return
 		}
 		if err != nil {

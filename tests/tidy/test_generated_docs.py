@@ -19,6 +19,7 @@ from statemachine.records import OWN_API_KEY_MIN, RECORD_TYPES
 from tests.evidence import page
 from tests.support import (
     doc_answers,
+    doc_client,
     doc_coverage,
     doc_examples,
     doc_formats,
@@ -38,6 +39,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     **doc_settings.MAKERS,
     **page.MAKERS,
     **doc_answers.MAKERS,
+    **doc_client.MAKERS,
     **doc_coverage.MAKERS,
     **doc_simulation.MAKERS,
 }
