@@ -177,9 +177,10 @@ def missing_or_denied(kind: str, names: str, code: int) -> str:
 
 
 async def _unavailable(session: Session, servers: tuple[str, ...], cause: str) -> CliError:
-    """What is in the way at the servers; ``cause`` if they all seem well."""
+    """What is in the way at each server; ``cause`` for those that can be reached."""
     found = await obstacles(session, servers)
-    return UnreachableError(found or {", ".join(servers): Obstacle(cause)})
+    well = ", ".join(server for server in servers if server not in found)
+    return UnreachableError({**found, **({well: Obstacle(cause)} if well else {})})
 
 
 def password_of(session: Session) -> str:

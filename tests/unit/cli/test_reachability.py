@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -14,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import grpc
 import pytest
 
+from quorate.cli.connection import _unavailable
+from quorate.cli.session import Session
 from quorum.transport.security import TlsFiles
 from tests.support import certificates, fork_server
 
@@ -221,6 +224,18 @@ def test_each_of_several_servers_has_its_cause() -> None:
     assert f"{refused}: connection refused" in said
     assert f"{other}: an HTTP/1 server" in said
     assert "start the node" not in said, "a hint that is true for one of them only"
+
+
+def test_a_server_that_can_be_reached_is_named_with_what_it_lacks() -> None:
+    """One node of three is left: it answers, and finds no leader."""
+    with grpc_server() as well:
+        gone = closed_port()
+        error = asyncio.run(_unavailable(Session(), (gone, well), "no leader was found"))
+    assert str(error) == (
+        f"cannot reach the cluster through {gone}: connection refused: nothing listens there; "
+        f"{well}: no leader was found"
+    )
+    assert error.hint == ""
 
 
 def test_a_server_that_answers_is_not_examined_away() -> None:
