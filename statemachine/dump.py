@@ -8,7 +8,8 @@ record versions chosen by the image's own feature level, no clock and no hash or
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterable, Iterator
 
 from quorum.types import Uuid
 from statemachine.codec_kafka import encode_kafka_frame
@@ -38,6 +39,7 @@ from statemachine.sections.cluster import NO_EPOCH, BrokerRegistration, Controll
 from statemachine.sections.security import QuotaKey
 
 DIGEST_BYTES = 16
+_LENGTH = struct.Struct(">I")
 
 
 def dump_records(image: MetadataImage) -> Iterator[MetadataRecord]:
@@ -107,6 +109,11 @@ class StateDigest:
     def update(self, value: bytes) -> None:
         """Add the next value. Lengths are hashed too, so that boundaries count."""
         self._hash.update(len(value).to_bytes(4, "big") + value)
+
+    def update_all(self, values: Iterable[bytes]) -> None:
+        """Add values one after the other, as ``update`` does, at less cost for each."""
+        pack = _LENGTH.pack
+        self._hash.update(b"".join([part for each in values for part in (pack(len(each)), each)]))
 
     def value(self) -> bytes:
         """Return the digest of everything added so far, ``DIGEST_BYTES`` long."""

@@ -77,6 +77,10 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+def _without_import(values: Iterable[bytes], decode: DecodeRecord) -> list[bytes]:
+    return [each for each in values if type(decode(each)) is not ImportStateRecord]
+
+
 class _Loader:
     """The state of one load."""
 
@@ -140,14 +144,16 @@ class _Loader:
         delta, digest = self._delta, None if self._is_kafka else self._digest
         replay, decode = REPLAY, self._decode
         done = self._count
+        is_digested = True
         try:
             for value in values:
                 record = decode(value)
                 if record.IDENTITY is None:
                     raise self._corrupt(f"record {done} is a {type(record).__name__}")
-                replay[type(record)](delta, record)
-                if digest is not None and type(record) is not ImportStateRecord:
-                    digest.update(value)
+                kind = type(record)
+                replay[kind](delta, record)
+                if kind is ImportStateRecord:
+                    is_digested = False
                 done += 1
         except UnknownRecordError as error:
             raise UnknownRecordError(
@@ -164,6 +170,9 @@ class _Loader:
                 f"checkpoint {self._snapshot_id}, record {done}: {error.cause}"
             ) from error
         self._count = done
+        if digest is not None:
+            # The progress of an import is provenance: the digest leaves it out.
+            digest.update_all(values if is_digested else _without_import(values, decode))
         if values and values[0][0] == FRAME_VERSION:
             self._is_kafka = True
 

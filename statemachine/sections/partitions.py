@@ -47,6 +47,7 @@ class PartitionState(NamedTuple):
 
 _SHARED_MAX = 1 << 16
 _shared: dict[Any, Any] = {}
+_new_tuple = tuple.__new__
 
 
 def _share(value: T) -> T:
@@ -68,20 +69,26 @@ def _share_directories(directories: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
 
 def state_of(record: PartitionRecord) -> PartitionState:
     """Return the state that a full partition record describes."""
-    replicas = _share(record.replicas)
-    isr = record.isr
-    return PartitionState(
-        replicas,
-        replicas if isr == replicas else _share(isr),
-        record.removing_replicas,
-        record.adding_replicas,
-        record.leader,
-        record.leader_recovery_state,
-        record.leader_epoch,
-        record.partition_epoch,
-        _share_directories(record.directories),
-        record.eligible_leader_replicas or (),
-        record.last_known_elr or (),
+    # A million of them when a checkpoint is loaded: without calls for what is known already.
+    known = _shared.get
+    replicas, isr, directories = record.replicas, record.isr, record.directories
+    same = isr == replicas
+    replicas = known(replicas) or _share(replicas)
+    return _new_tuple(
+        PartitionState,
+        (
+            replicas,
+            replicas if same else known(isr) or _share(isr),
+            record.removing_replicas,
+            record.adding_replicas,
+            record.leader,
+            record.leader_recovery_state,
+            record.leader_epoch,
+            record.partition_epoch,
+            known(directories) or _share_directories(directories),
+            record.eligible_leader_replicas or (),
+            record.last_known_elr or (),
+        ),
     )
 
 
@@ -131,7 +138,6 @@ def changed_state(state: PartitionState, change: PartitionChangeRecord) -> Parti
 
 _EPOCHS_AT = PartitionState._fields.index("leader_epoch")
 _BEHIND_EPOCHS = _EPOCHS_AT + 2
-_new_tuple = tuple.__new__
 
 
 def alike_key(state: PartitionState) -> tuple[object, ...]:

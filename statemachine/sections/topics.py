@@ -231,7 +231,9 @@ class TopicsDelta(TopicsView):
             if self._index is not None:
                 self._index.changed((topic_id, index), old, state)
             self._tracker.modified((_PARTITION, topic_id, index))
-        self._tracker.stored((_PARTITION, topic_id, index), record.extra, existed=old is not None)
+        tracker = self._tracker
+        if record.extra is not None or tracker.extras:
+            tracker.stored((_PARTITION, topic_id, index), record.extra, existed=old is not None)
 
     def replay_change(self, change: PartitionChangeRecord) -> None:
         """Change a partition; its partition epoch always rises.
