@@ -12,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from quorate.client.batches import LogRecord
 from quorate.client.client import Client
+from quorate.client.log_calls import LogState
 from quorate.client.log_consumer import LogConsumer
 from quorate.client.watch import Watch, WatchEvent
 from quorum.log_position import LogPosition
@@ -48,13 +49,66 @@ class BlockingConsumer:
         """As ``LogConsumer.position``."""
         return self._consumer.position
 
+    @property
+    def state(self) -> LogState | None:
+        """As ``LogConsumer.state``."""
+        return self._consumer.state
+
+    @property
+    def high_watermark(self) -> int:
+        """As ``LogConsumer.high_watermark``."""
+        return self._consumer.high_watermark
+
     def seek(self, offset: int, epoch: int = -1) -> None:
         """As ``LogConsumer.seek``."""
         self._consumer.seek(offset, epoch)
 
+    def seek_to(self, position: LogPosition) -> None:
+        """As ``LogConsumer.seek_to``."""
+        self._consumer.seek_to(position)
+
     def poll(self, *, max_wait_ms: int = 500) -> list[LogRecord]:
         """As ``LogConsumer.poll``."""
         return self._owner.run(lambda: self._consumer.poll(max_wait_ms=max_wait_ms))
+
+
+class BlockingWatch(Iterator[WatchEvent]):
+    """A ``Watch`` whose iteration blocks. For one thread at a time."""
+
+    def __init__(self, owner: BlockingClient, watch: Watch) -> None:
+        self._watch = watch
+        self._events = _events(owner, watch)
+
+    @property
+    def position(self) -> LogPosition | None:
+        """As ``Watch.position``: what to store for resuming behind the last event."""
+        return self._watch.position
+
+    def __next__(self) -> WatchEvent:
+        """Return the next event."""
+        return next(self._events)
+
+    def close(self) -> None:
+        """End the watch."""
+        self._events.close()
+
+
+def _events(owner: BlockingClient, watch: Watch) -> Generator[WatchEvent]:
+    """Yield the events of a watch, and end it with the iteration."""
+
+    async def begin() -> Any:
+        return aiter(watch)
+
+    events = owner.run(begin)
+    try:
+        while True:
+            try:
+                yield owner.run(lambda: anext(events))
+            except StopAsyncIteration:
+                return
+    finally:
+        if not owner.is_closed:
+            owner.run(events.aclose)
 
 
 class BlockingClient:
@@ -126,23 +180,18 @@ class BlockingClient:
         """Last known address of the leader."""
         return self.client.leader
 
-    def watch(self, **options: Any) -> Iterator[WatchEvent]:
-        """Yield the events of ``Client.watch``; closing the iterator ends the watch."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._is_closed
 
-        async def begin() -> tuple[Watch, Any]:
-            made = self.client.watch(**options)
-            return made, aiter(made)
+    def watch(self, **options: Any) -> BlockingWatch:
+        """Return the events of ``Client.watch``, and their position; closing it ends the watch."""
 
-        _, events = self.run(begin)
-        try:
-            while True:
-                try:
-                    yield self.run(lambda: anext(events))
-                except StopAsyncIteration:
-                    return
-        finally:
-            if not self._is_closed:
-                self.run(events.aclose)
+        async def make() -> Watch:
+            return self.client.watch(**options)
+
+        return BlockingWatch(self, self.run(make))
 
     def consumer(self, **options: Any) -> BlockingConsumer:
         """Return a reader of the log's records; ``options`` are those of ``Client.consumer``."""

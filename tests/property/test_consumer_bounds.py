@@ -7,7 +7,7 @@ is at or above it, and there is no alarm where nothing that was read is lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pytest
@@ -77,7 +77,7 @@ class BoundedWorld(World):
 
     async def _answer(self, ask: Any) -> Any:
         try:
-            return await super()._answer(ask)
+            return await super()._answer(ask)  # type: ignore[no-untyped-call]
         except RefusedError as error:
             start, end = self.leader.start.offset, len(self.leader.records)
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -85,7 +85,9 @@ class BoundedWorld(World):
             bounds = OffsetBounds(earliest_offset=start, high_watermark=end)
             raise OffsetOutOfRangeError(error.text, bounds=bounds) from error
 
-    async def read_state(self, *, at_least_offset: int, of_checkpoint: bool):
+    async def read_state(
+        self, *, at_least_offset: int, of_checkpoint: bool
+    ) -> AsyncGenerator[StateChunk]:
         log = self.leader
         assert at_least_offset <= len(log.records), "no node has that state"
         assert of_checkpoint

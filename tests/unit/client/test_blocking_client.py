@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,8 @@ import pytest
 
 from quorate.client import TOPIC, BlockingClient, Client, RefusedError, ResetPolicy, at_least
 from quorum.errors import ErrorCode
+from quorum.log_position import LogPosition
+from quorum.v1.metadata_pb2 import ChangeBatch
 from tests.support.served_node import FakeNode, cluster, serving
 
 OF_A_LOOP = {"find_stream", "close"}
@@ -52,12 +55,21 @@ def test_a_program_writes_queries_watches_and_consumes() -> None:
             assert found.resource.name == "orders"
             events = client.watch()
             next(events)
-            events.close()  # type: ignore[attr-defined]
+            assert events.position == LogPosition(applied.offset, 1)
+            events.close()
             consumer = client.consumer(reset=ResetPolicy.EARLIEST)
             records = consumer.poll()
             assert records[-1].offset == applied.offset - 1
             consumer.seek(0)
             assert consumer.poll()[0].offset == 0
+            assert (consumer.state, consumer.high_watermark) == (None, applied.offset)
+            assert events.position is not None
+            consumer.seek_to(events.position)
+            client.set_config(TOPIC, "orders", "retention.ms", "2000")
+            assert [r.offset for r in consumer.poll()] == [applied.offset]
+            (change,) = itertools.islice(client.watch(position=events.position), 1)
+            assert isinstance(change, ChangeBatch)
+            assert change.base_offset == applied.offset
         assert not [each for each in threading.enumerate() if each.name == "quorate-client"]
 
     beside_a_node(program)
