@@ -8,7 +8,8 @@ Typed rows hold the whole state after each change, as replayed. A question only 
 code here interprets records.
 
 Tables stand in braces, so that an engine can put in its own names for them. Both engines sort text
-by bytes, and null first in ascending order. ``offset`` is a keyword of DuckDB; it always follows
+by bytes, and null first in ascending order. A topic is selected before rows are numbered, which
+is the same because an id has one name for ever, and faster by far. ``offset`` is a keyword of DuckDB; it always follows
 the name of its table here.
 """
 
@@ -46,11 +47,11 @@ _STATE = """
         FROM {%(table)s} AS changes CROSS JOIN reset
         WHERE effective_offset <= %(as_of)d AND (
             effective_offset > reset_offset OR (is_baseline AND effective_offset = reset_offset)
-        )
+        )%(only)s
     )
     SELECT %(columns)s, ranked.offset AS changed_offset, append_time AS changed_time,
            record_type AS changed_by, principal, reason
-    FROM ranked WHERE age = 1 AND change = '%(set)s'%(only)s
+    FROM ranked WHERE age = 1 AND change = '%(set)s'
     ORDER BY %(order)s
 """
 
@@ -58,7 +59,7 @@ _LEADERS = """
     WITH steps AS (
         SELECT *, lag(leader_epoch) OVER each AS leader_epoch_before,
                lag(change) OVER each AS change_before
-        FROM {partitions} AS changes WHERE effective_offset <= %(as_of)d
+        FROM {partitions} AS changes WHERE effective_offset <= %(as_of)d%(only)s
         WINDOW each AS (
             PARTITION BY topic_id, partition
             ORDER BY effective_offset, changes.offset, change_index
@@ -81,7 +82,7 @@ _LEADERS = """
                WHERE end_offset > effective_offset AND end_offset <= %(as_of)d
            )) AS until_offset,
            next_time AS until_time, record_type AS cause, is_derived, principal, reason
-    FROM turns WHERE change = '%(set)s'%(only)s
+    FROM turns WHERE change = '%(set)s'
     ORDER BY topic, topic_id, partition, from_offset, turns.offset, change_index
 """
 
