@@ -8,9 +8,9 @@ Typed rows hold the whole state after each change, as replayed. A question only 
 code here interprets records.
 
 Tables stand in braces, so that an engine can put in its own names for them. Both engines sort text
-by bytes, and null first in ascending order. A topic is selected before rows are numbered, which
-is the same because an id has one name for ever, and faster by far. ``offset`` is a keyword of DuckDB; it always follows
-the name of its table here.
+by bytes, and null first in ascending order. A topic is selected before its rows are numbered: an id
+has one name for ever, so the answer is the same. ``offset`` is a keyword of DuckDB; it always
+follows the name of its table here.
 """
 
 from __future__ import annotations
