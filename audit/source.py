@@ -21,7 +21,7 @@ Options (only ``path`` is required):
 Filters are not pushed down: pyspark 4.3.0 keeps pushed filters on a relation that is used
 again, and later queries miss rows. Ranges, types and columns are therefore options.
 
-See: SPARK-44076 (Python data source API), docs/audit.md.
+See: SPARK-44076 (Python data source API), docs/audit-spark.md.
 """
 
 from __future__ import annotations

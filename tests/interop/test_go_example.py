@@ -22,14 +22,14 @@ FOLDER = ROOT / "examples" / "go"
 def program() -> Path:
     """Built where Go, a compiler of protos and the modules are."""
     if shutil.which("go") is None:
-        pytest.skip("there is no Go")
+        pytest.skip("needs Go")
     if not (ROOT / ".venv/proto-toolchain/bin/python").exists() and shutil.which("protoc") is None:
-        pytest.skip("there is no protoc")
+        pytest.skip("needs protoc")
     download = subprocess.run(
         ["go", "mod", "download"], cwd=FOLDER, capture_output=True, text=True, check=False
     )
     if download.returncode != 0:
-        pytest.skip(f"modules cannot be loaded: {download.stderr.strip()[:200]}")
+        pytest.skip(f"needs modules of Go that cannot be loaded: {download.stderr.strip()[:200]}")
     done = subprocess.run(["./build.sh"], cwd=FOLDER, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return FOLDER / "topicleaders"

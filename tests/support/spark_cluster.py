@@ -16,7 +16,7 @@ import pyspark
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 NEEDED = ("msgpack", "crc32c", "immutables", "zstandard", "pyarrow", "pyspark", "py4j")
-"""What docs/audit.md asks for on executors, and what Spark itself brings."""
+"""What docs/audit-spark.md asks for on executors, and what Spark itself brings."""
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
 

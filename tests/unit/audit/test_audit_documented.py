@@ -10,7 +10,7 @@ from audit.source import _OPTIONS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 TABLES = (DOCS / "reference" / "audit-tables.md").read_text(encoding="utf-8")
-GUIDE = (DOCS / "audit.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "audit-spark.md").read_text(encoding="utf-8")
 
 
 def documented(heading: str) -> list[tuple[str, ...]]:
