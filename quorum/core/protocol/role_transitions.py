@@ -162,9 +162,9 @@ def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
 
     The endpoints in the voter's record always win; ``endpoints`` only adds further listeners.
     """
-    known = recorded = core.voters.endpoints_of(core.leader_id)
-    if endpoints:
-        known += tuple([e for e in endpoints if all(e.name != each.name for each in recorded)])
+    recorded = core.voters.endpoints_of(core.leader_id)
+    further = [e for e in endpoints if all(e.name != each.name for each in recorded)]
+    known = (*recorded, *further)
     leader_known = core.known_leader
     before, leader_known.basis = leader_known.endpoints, core.voters.latest
     if known != before and len(known) >= len(before):

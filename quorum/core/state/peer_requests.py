@@ -129,11 +129,9 @@ class PendingRequests:
     def begin_flight(self, flight: InFlight) -> None:
         """Put ``flight`` in flight, under its request id; close the one before."""
         request_id = flight.request_id
-        if self.in_flight is not None:
-            self.end_flight()
-        flight.request_id = 0
-        self.in_flight = flight
-        self.open(flight, request_id)
+        self.end_flight()
+        flight.request_id = request_id
+        self.in_flight = self._by_id[request_id] = flight
 
     def end_flight(self) -> None:
         """Close the request in flight, if there is one."""
@@ -152,8 +150,7 @@ class PendingRequests:
 
     def open(self, request: PeerRequest, request_id: int) -> None:
         """Wait for the answer to ``request_id``; stop waiting for that of an earlier attempt."""
-        if request.request_id:
-            self.close(request)
+        self._by_id.pop(request.request_id, None)
         request.request_id = request_id
         self._by_id[request_id] = request
 

@@ -178,6 +178,7 @@ def test_every_field_of_a_section_is_declared_as_a_setting_but_the_derived_ones(
         "controller.uses_native_codec",
         "controller.producer_window",
         "controller.batch_bytes_max",
+        "controller.departure_partitions_max",
     }
     assert all(each.declared.help.endswith(".") for each in settings().values())
 

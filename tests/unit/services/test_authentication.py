@@ -256,15 +256,21 @@ def test_a_caller_has_few_exchanges_at_a_time(tmp_path: Path) -> None:
     with_node(tmp_path, scenario, failed_authentication_delay_ms=3000)
 
 
-async def status_of(at: Setting, *messages: bytes) -> tuple[grpc.StatusCode, str]:
-    """Send messages of an exchange as they are: how it ends."""
+async def status_of(
+    at: Setting, *messages: bytes, is_ended_here: bool = True
+) -> tuple[grpc.StatusCode, str]:
+    """Send messages of an exchange as they are: how it ends.
+
+    What is written to a stream that ends meanwhile may hide why it ended.
+    """
     async with grpc.aio.secure_channel(at.sasl, at.nobody) as channel:
         call = channel.stream_stream(AUTHENTICATE)(timeout=20)
         try:
             for each in messages:
                 await call.write(each)
                 await call.read()
-            await call.done_writing()
+            if is_ended_here:
+                await call.done_writing()
             await call.read()
         except grpc.aio.AioRpcError:
             pass
@@ -289,7 +295,7 @@ def test_messages_that_are_none_are_refused(tmp_path: Path) -> None:
         ):
             assert (await status_of(at, *messages))[0] is code, messages
         at.node._services.closing.begin()
-        assert (await status_of(at, good))[0] is status.UNAVAILABLE
+        assert (await status_of(at, is_ended_here=False))[0] is status.UNAVAILABLE
 
     with_node(tmp_path, scenario)
 

@@ -250,6 +250,14 @@ def test_a_response_without_endpoints_takes_those_of_a_newer_voter_record() -> N
     assert core.known_leader.endpoints == (CLIENT, further)
 
 
+def test_what_was_forgotten_of_the_leader_is_learned_from_its_next_response() -> None:
+    core = core_of(follower())
+    assert learn_from_response(core, PEER, response())
+    core.known_leader.forget()
+    assert learn_from_response(core, PEER, response())
+    assert core.known_leader.endpoints == voter(LEADER).endpoints
+
+
 def test_an_answer_of_the_leader_restarts_the_fetch_timer() -> None:
     """And it takes back every suspicion: that leader is alive, and so is the peer that answered."""
     role = follower(has_campaigned=True, campaign_at_ms=NOW_MS, fetch_deadline_ms=NOW_MS)
