@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 ROOT = Path(__file__).resolve().parents[3]
 ENTER = (
@@ -96,14 +97,16 @@ class Sandbox:
             if path == "/tmp":
                 continue
             # The parent exists on every machine, the folder in it does not.
-            lines += [f"mount -t tmpfs none {Path(path).parent}", f"mkdir {path}"]
+            parent = quote(str(Path(path).parent))
+            lines += [f"mount -t tmpfs none {parent}", f"mkdir {quote(path)}"]
             if folder is not None:
-                lines.append(f"mount --bind {folder} {path}")
+                lines.append(f"mount --bind {quote(str(folder))} {quote(path)}")
         # What runs is the checkout, which may be below /tmp.
         kept = {str(each) for each in (ROOT, Path(sys.prefix).resolve()) if _is_below_tmp(each)}
         lines.append("mount -t tmpfs none /mnt")
         for path in sorted(kept):
-            lines += [f"mkdir -p /mnt/{path[5:]}", f"mount --bind {path} /mnt/{path[5:]}"]
+            inside = quote(f"/mnt/{path[5:]}")
+            lines += [f"mkdir -p {inside}", f"mount --bind {quote(path)} {inside}"]
         lines.append("mount --rbind /mnt /tmp")
         if is_read_only:
             lines.append("mount -o remount,bind,ro /")
