@@ -198,13 +198,25 @@ class HealingPhase:
         while cluster.scheduler.now_us < end_us:
             self._pass()
         # A node that found corruption in its own files has restarted.
-        if incarnations == self._incarnations() and before != self._leaders():
+        is_intact = incarnations == self._incarnations()
+        if is_intact and self._answers_are_in_time() and before != self._leaders():
             raise Violation(
                 "stable-leader",
                 "leader or epoch changed although nothing went wrong",
                 before=before,
                 after=self._leaders(),
             )
+
+    def _answers_are_in_time(self) -> bool:
+        """Whether an idle leader answers each Fetch before its follower gives up.
+
+        A Fetch is held by the leader's clock and given up by the follower's. With the widest drift
+        the longest hold is longer than the shortest timeout; then elections are no mistake.
+        """
+        plan, quorum = self._cluster.plan, self._cluster.settings.quorum
+        slow, fast = 1_000 - plan.drift_per_mille, 1_000 + plan.drift_per_mille
+        longest_us = quorum.fetch_max_wait_ms * 1_000_000 // slow + 2 * plan.delay_max_us
+        return longest_us < quorum.request_timeout_ms * 1_000_000 // fast
 
     def _incarnations(self) -> list[int]:
         return [each.incarnation for each in self._members]
