@@ -30,10 +30,12 @@ SETTINGS: dict[str, object] = {
     "log.segment_bytes": 128 << 10,
     "snapshot.max_bytes_between": 256 << 10,
     "snapshot.min_changed_records_ratio": 0.01,
-    "quorum.observer_session_ms": 2_000,
+    "quorum.fetch_max_wait_ms": 100,
+    "quorum.observer_session_ms": 300,
 }
-"""Small enough for many segments, checkpoints and, in short leadership terms, trimmed logs in
-one run. The load overwrites a few keys, so a higher ratio would leave most checkpoints out.
+"""Small enough for many segments, checkpoints and trimmed logs in one run. The load overwrites a few
+keys, so a higher ratio would leave most checkpoints out. A leader trims no log within a session of
+its beginning, and few of them lead for longer than a second.
 """
 
 
