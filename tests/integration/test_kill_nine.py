@@ -33,9 +33,9 @@ SETTINGS: dict[str, object] = {
     "quorum.fetch_max_wait_ms": 100,
     "quorum.observer_session_ms": 300,
 }
-"""Small enough for many segments, checkpoints and trimmed logs in one run. The load overwrites a few
-keys, so a higher ratio would leave most checkpoints out. A leader trims no log within a session of
-its beginning, and few of them lead for longer than a second.
+"""Small enough for many segments, checkpoints and trimmed logs in one run. The load overwrites a
+few keys, so a higher ratio would leave most checkpoints out. A leader trims no log within a session
+of its beginning, and few of them lead for longer than a second.
 """
 
 
