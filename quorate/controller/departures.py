@@ -18,7 +18,7 @@ from statemachine.commands import Command
 from statemachine.delta import ImageDelta
 from statemachine.departures import DEPARTURE_EVENTS, DepartureEvent, leaving_events
 from statemachine.records import BrokerLeavingEvent, MetadataRecord
-from statemachine.sessions import BrokerGeneration
+from statemachine.sessions import BrokerGeneration, BrokerSessions
 
 
 class WaitingCommand(NamedTuple):
@@ -105,11 +105,17 @@ class Departures:
         """Whether the next step may be written, with everything below this offset committed."""
         return bool(self._departures) and committed_end >= self._awaited_end
 
-    def advance(self, group: StepWriter) -> Departure | None:
-        """Add the next step to a group. Return a departure when it has none left; it is over."""
+    def advance(self, group: StepWriter, sessions: BrokerSessions, now_ms: int) -> Departure | None:
+        """Add the next step to a group. Return a departure when it has none left; it is over.
+
+        A broker whose session had expired stops leaving when it is in contact again.
+        """
         generation, departure = next(iter(self._departures.items()))
         broker = group.delta.cluster.broker(generation.broker_id)
-        if broker is None or broker.epoch != generation.broker_epoch or broker.fenced:
+        is_gone = broker is None or broker.epoch != generation.broker_epoch or broker.fenced
+        is_wanted = departure.cause is not None or departure.commands
+        is_back = sessions.is_valid(generation.broker_id, generation.broker_epoch, now_ms)
+        if is_gone or (is_back and not is_wanted):
             departure.steps.clear()
         if departure.steps and group.add([departure.steps.popleft()], departure.cause):
             self._awaited_end = group.delta.end_offset
@@ -120,13 +126,9 @@ class Departures:
         return departure
 
     def take_waiting(self) -> Iterator[WaitingCommand]:
-        """Forget all departures; return the commands that waited for them."""
+        """End of the leadership term: forget all departures, return the commands that waited."""
         departures = list(self._departures.values())
-        self.clear()
-        return (each for departure in departures for each in departure.commands)
-
-    def clear(self) -> None:
-        """End of the leadership term."""
         self._departures.clear()
         self._waiting_producers.clear()
         self._awaited_end = 0
+        return (each for departure in departures for each in departure.commands)

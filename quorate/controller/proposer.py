@@ -225,7 +225,7 @@ class Proposer:
         if not (self._queue or is_step_due or are_tasks_due):
             return
         former = self._begin_group(now_ms, wall_ms)
-        departed = departures.advance(former) if is_step_due else None
+        departed = departures.advance(former, self.sessions, now_ms) if is_step_due else None
         for waiting in () if departed is None else departed.commands:
             former.evaluate(*waiting, may_wait=False)
         if are_tasks_due and not departures.is_underway:

@@ -17,12 +17,11 @@ from typing import Any, Final
 from quorate.config.security import SecurityConfig
 from quorate.services.tokens import Security, Session, refused
 from quorum.errors import ConfigError
+from quorum.watched_file import WatchedFile
 
 _log = logging.getLogger(__name__)
 
 KEYS_BYTES_MAX: Final = 1 << 20
-LOOKED_AT_S: Final = 1.0
-"""How often the file is looked at."""
 LEEWAY_S: Final = 30
 """Difference of clocks that is tolerated."""
 NAME_LENGTH_MAX: Final = 1024
@@ -75,12 +74,10 @@ class JwtTokens:
     wall_s: Callable[[], float] = time.time
     now_s: Callable[[], float] = time.monotonic
     _keys: _Keys = field(init=False)
-    _seen: tuple[int, int, int] | None = field(init=False)
-    _looked_at: float = field(init=False)
+    _file: WatchedFile = field(init=False)
 
     def __post_init__(self) -> None:
-        self._seen = self._signature()
-        self._looked_at = self.now_s()
+        self._file = WatchedFile(self.path, lambda: self.now_s())
         self._keys = self._load()
 
     def session(self, token: str) -> Session:
@@ -131,15 +128,8 @@ class JwtTokens:
 
     def _look(self) -> None:
         """Read the file again if it has changed."""
-        now = self.now_s()
-        if now - self._looked_at < LOOKED_AT_S:
+        if not self._file.has_changed():
             return
-        self._looked_at = now
-        seen = self._signature()
-        if seen == self._seen:
-            return
-        # Set first: an unusable file is reported once.
-        self._seen = seen
         try:
             keys = self._load()
         except ConfigError as error:
@@ -179,10 +169,3 @@ class JwtTokens:
         if key.algorithm_name not in self.algorithms or key.public_key_use not in (None, "sig"):
             return None
         return key.key_id or "", (key, described)
-
-    def _signature(self) -> tuple[int, int, int] | None:
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino

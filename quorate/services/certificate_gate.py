@@ -64,10 +64,6 @@ class CertificateGate:
 
         return call
 
-    def is_due(self, certificate: ShownCertificate) -> bool:
-        """Whether there can be a problem; quick, for each message."""
-        return self.revoked is not None or self._wall_s() > certificate.not_after_s
-
     def problem(self, certificate: ShownCertificate, method: str) -> str:
         """Return why a certificate is not accepted any more; empty while it is."""
         if self.revoked is not None:
@@ -122,12 +118,10 @@ class _CheckedContext:
     async def read(self) -> Any:
         """Return the next message, as gRPC's context does."""
         message = await self._context.read()
-        if self._gate.is_due(self._certificate):
-            await self.check()
+        await self.check()
         return message
 
     async def write(self, message: Any) -> None:
         """Write a message, as gRPC's context does."""
-        if self._gate.is_due(self._certificate):
-            await self.check()
+        await self.check()
         await self._context.write(message)

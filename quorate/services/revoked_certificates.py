@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from quorum.errors import ConfigError
+from quorum.watched_file import WatchedFile
 
 _LOGGER = logging.getLogger(__name__)
-LOOKED_AT_S: Final = 1.0
-"""How often the file is looked at."""
 _EXTRA: Final = "install it with `pip install 'quorate[certs]'`"
 
 
@@ -38,10 +37,8 @@ class RevokedCertificates:
         """
         self._path = path
         self._authorities = authorities
-        self._now_s = now_s
         self._lock = threading.Lock()
-        self._seen = self._signature()
-        self._looked_at = now_s()
+        self._file = WatchedFile(path, now_s)
         self._revoked = self._load()
 
     @property
@@ -56,15 +53,8 @@ class RevokedCertificates:
             return (issuer, number) in self._revoked
 
     def _look(self) -> None:
-        now = self._now_s()
-        if now - self._looked_at < LOOKED_AT_S:
+        if not self._file.has_changed():
             return
-        self._looked_at = now
-        seen = self._signature()
-        if seen == self._seen:
-            return
-        # Set first: an unusable file is reported once.
-        self._seen = seen
         try:
             self._revoked = self._load()
         except ConfigError as error:
@@ -93,10 +83,3 @@ class RevokedCertificates:
         if not lists:
             raise ConfigError([f"tls.crl_file {self._path}: no PEM list (X509 CRL) in it"])
         return frozenset(revoked)
-
-    def _signature(self) -> tuple[int, int, int] | None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino

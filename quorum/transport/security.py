@@ -17,6 +17,7 @@ from typing import Final
 import grpc
 
 from quorum.errors import ConfigError
+from quorum.watched_file import FileSignature, file_signature
 
 _LOGGER = logging.getLogger(__name__)
 _HOSTNAME_MISMATCH: Final = 62
@@ -255,17 +256,10 @@ def _configuration(material: TlsMaterial) -> grpc.ServerCertificateConfiguration
     )
 
 
-def _signature(files: TlsFiles) -> tuple[tuple[int, int, int] | None, ...]:
-    """Return a value that changes when one of the files does; None for a missing one."""
-    found: list[tuple[int, int, int] | None] = []
-    for path in (files.certificate, files.key, files.authorities, files.revoked):
-        try:
-            status = path.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
-    return tuple(found)
+def _signature(files: TlsFiles) -> tuple[FileSignature, ...]:
+    """Return a value that changes when one of the files does."""
+    paths = (files.certificate, files.key, files.authorities, files.revoked)
+    return tuple(map(file_signature, paths))
 
 
 def carries_name(

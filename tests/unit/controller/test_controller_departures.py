@@ -202,6 +202,7 @@ def test_a_broker_that_is_in_contact_again_is_not_fenced():
     assert one.ask(BrokerHeartbeat(1, 1, 1 << 40)).code is OK
     run(one)
     assert not one.controller.image.brokers[1].fenced
+    assert states(one.controller.image).count((2, (2,))) == 4, "of the first step only"
     assert one.deadline_ms is not None
 
 

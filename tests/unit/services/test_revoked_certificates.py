@@ -156,7 +156,7 @@ def gate_of(made: Any) -> CertificateGate:
 def look_again(made: Any) -> None:
     revoked = gate_of(made).revoked
     assert revoked is not None
-    revoked._looked_at -= 10
+    revoked._file._looked_at -= 10
 
 
 def credentials_of(files: TlsFiles) -> grpc.ChannelCredentials:
