@@ -24,6 +24,9 @@ from quorum.types import NO_NODE, ReplicaKey
 
 PEER_SESSION_ANSWER_S: Final = 3.0
 """A probed process that sends nothing for this long counts as gone."""
+_PARTS: Final = 6
+"""The time runs in parts, one timer after the other. However long this process itself stands still,
+one part passes, and what has arrived meanwhile is read before the next ends."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,13 +55,12 @@ class PeerSession:
     async def is_alive(self) -> bool:
         """Whether its process answers a probe within ``PEER_SESSION_ANSWER_S``.
 
-        Several callers may wait at once. A claimant that gives up and returns waits for the rest
-        of the same probe.
+        A pause of this process does not count as the other's silence. Several callers may wait at
+        once. A claimant that gives up and returns waits for the rest of the same probe.
         """
         if self.asked is None or self.asked.done():
-            loop = asyncio.get_running_loop()
-            self.asked = loop.create_future()
-            loop.call_later(PEER_SESSION_ANSWER_S, _settle, self.asked)
+            self.asked = asyncio.get_running_loop().create_future()
+            _expire(self.asked, _PARTS)
             self.probe()
         # Not awaited directly: a cancelled claimant must not cancel it for the others.
         asked = self.asked
@@ -69,6 +71,14 @@ class PeerSession:
 def _settle(asked: asyncio.Future[bool], *, is_alive: bool = False) -> None:
     if not asked.done():
         asked.set_result(is_alive)
+
+
+def _expire(asked: asyncio.Future[bool], parts: int) -> None:
+    if parts == 0:
+        _settle(asked)
+    elif not asked.done():
+        part_s = PEER_SESSION_ANSWER_S / _PARTS
+        asyncio.get_running_loop().call_later(part_s, _expire, asked, parts - 1)
 
 
 class PeerSessions:

@@ -104,6 +104,28 @@ def test_a_rival_that_gives_up_waiting_waits_for_the_rest_when_it_returns(
     run(scenario())
 
 
+def test_a_pause_of_this_process_is_no_silence_of_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The machine stood still for longer than the time to answer, and the answer is read late."""
+
+    async def scenario() -> None:
+        places, probes = PeerSessions(), Probes()
+        loop = asyncio.get_running_loop()
+        loop_time, pause_s = loop.time, 2 * peer_sessions_module.PEER_SESSION_ANSWER_S
+        first = await places.claim(FIRST, probes)
+        assert first is not None
+        clone = asyncio.ensure_future(places.claim(SECOND, probes))
+        await asyncio.sleep(0)
+        monkeypatch.setattr(loop, "time", lambda: loop_time() + pause_s)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        first.record_contact()
+        assert await clone is None
+
+    run(scenario())
+
+
 class Probes:
     """Counts what would be sent; a peer session named in ``answering`` answers at once."""
 

@@ -271,7 +271,8 @@ def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
                 await second.read()
                 async with bare_stream(leader) as third:
                     assert (await end_of(third)).code is grpc.StatusCode.RESOURCE_EXHAUSTED
-            assert leader.link.counters.streams_rejected == 1
+            # More than one if the follower only now tried to move to TCP.
+            assert leader.link.counters.streams_rejected >= 1
 
     run(scenario())
 
