@@ -80,6 +80,7 @@ def _page(sources: Sources, pages: Pages, view: str) -> Callable[[Request], Resp
         query = dict(request.query_params)
         shared: dict[str, Any] = {
             "position": sources.position(),
+            "asked": view,
             "title": TITLES.get(view, view.capitalize()),
             "query": query,
             "json_path": f"/api/{view}" + (f"?{urlencode(query)}" if query else ""),

@@ -16,11 +16,13 @@ _COLOURS: Final = 8
 
 
 def bar(value: int, most: int) -> Markup:
-    """Return a bar of ``value`` out of ``most``; a pale one for a value that is not known (-1)."""
+    """Return a bar of ``value`` out of ``most``: none for 0, a pale one for -1, not known."""
+    if value == 0:
+        return Markup("")
     if value < 0:
         return Markup('<svg class="bar" viewBox="0 0 100 10" role="img" aria-label="unknown">'
                       '<rect class="unknown" width="100" height="10"/></svg>')  # fmt: skip
-    width = 0 if most <= 0 else max(1, round(100 * value / most)) if value else 0
+    width = 0 if most <= 0 else max(1, round(100 * value / most))
     return Markup(
         '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
         'aria-label="{} of {}"><rect class="track" width="100" height="10"/>'

@@ -64,8 +64,9 @@ def _offset(db: sqlite3.Connection, text: str, default: int, known_from: int, en
         offset = end if offset is None else offset
     if not known_from <= offset <= end:
         raise QuorumUsageError(
-            f"the state as of offset {offset} is not known here, only those from {known_from} to "
-            f"{end}; `quorate diff` reads older ones from a node's directory or a backup"
+            f"the state as of offset {offset:,} is not known here, only those from {known_from:,} "
+            f"to {end:,}; the command quorate diff reads older ones from a node's directory or a "
+            "backup"
         )
     return offset
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from quorate.console.charts import bar, timeline
+from quorate.console.index import LOADED_KINDS
 
 TITLES: Final = {
     "overview": "Overview",
@@ -25,6 +26,8 @@ TITLES: Final = {
     "features": "Features",
 }
 """Views in the navigation, in its order."""
+SEARCHED_KINDS: Final = ("topic", *sorted(LOADED_KINDS))
+KINDS_OF_HISTORY: Final = ("topic", "partition", "broker", *sorted(LOADED_KINDS))
 _TEXT_MAX: Final = 400
 
 
@@ -78,7 +81,14 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters.update(ago=ago, moment=moment, number=number, short=short)
-        self._environment.globals.update(link=link, bar=bar, timeline=timeline, titles=TITLES)
+        self._environment.globals.update(
+            link=link,
+            bar=bar,
+            timeline=timeline,
+            titles=TITLES,
+            searched_kinds=SEARCHED_KINDS,
+            kinds_of_history=KINDS_OF_HISTORY,
+        )
 
     def render(self, view: str, **values: Any) -> str:
         """Return the page of a view; ``values`` are the fields that its template names."""

@@ -10,10 +10,12 @@ from typing import Any, Final, TypeAlias
 
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.comparison import diff_document
+from quorate.console.feature_rows import feature_rows
 from quorate.console.follower import Follower
 from quorate.console.index import Index
 from quorate.console.paging import NotFoundError, like, number_of, select_page, text_of
 from quorate.console.quorum_document import quorum_document
+from quorum.v1.admin_pb2 import DescribeQuorumResponse
 from statemachine.dump import count_records
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.sections.cluster import BrokerRegistration
@@ -109,7 +111,18 @@ def leadership(sources: Sources, query: Query) -> Document:
         page,
     )
     now_ms = answer.quorum.timestamp_ms if answer is not None else -1
-    return {"now_ms": now_ms, **found.fields()}
+    document: Document = {"now_ms": now_ms, **found.fields()}
+    if answer is not None and page == 0:
+        document["rows"] = _with_trimmed_term(found.rows, answer.quorum)
+    return document
+
+
+def _with_trimmed_term(rows: list[Document], now: DescribeQuorumResponse) -> list[Document]:
+    """Put the present leadership in front if the log no longer has its beginning."""
+    if now.leader_id < 0 or (rows and rows[0]["epoch"] >= now.leader_epoch):
+        return rows
+    term = {"epoch": now.leader_epoch, "start": -1, "time": -1, "leader": now.leader_id}
+    return [{**term, "until": None}, *rows]
 
 
 _PARTITIONS: Final = "SELECT * FROM partition"
@@ -251,32 +264,9 @@ def alerts(sources: Sources, query: Query) -> Document:
 
 
 def features(sources: Sources, query: Query) -> Document:
-    """Feature levels, and who keeps each from the next one."""
+    """Feature levels, and who keeps each from the highest one."""
     del query
-    image, answer = sources.image, sources.follower.features
-    members = [
-        *((f"broker {each.id}", each.features) for each in image.brokers.values()),
-        *((f"controller {each.id}", each.features) for each in image.controllers.values()),
-    ]
-    supported = {each.name: each for each in answer.features} if answer is not None else {}
-    rows = []
-    for name in sorted({*image.features.levels, *supported}):
-        level = image.features.levels.get(name, 0)
-        most = supported[name].supported_max if name in supported else level
-        ranges = [
-            (who, [each for each in features if each.name == name]) for who, features in members
-        ]
-        blocked = [
-            {"who": who, "max_level": each.max_supported_version}
-            for who, found in ranges
-            for each in found
-            if each.max_supported_version < most
-        ]
-        rows.append(
-            {"name": name, "level": level, "supported_max": most,
-             "can_rise": most > level and not blocked, "blocked_by": blocked}
-        )  # fmt: skip
-    return {"rows": rows}
+    return {"rows": feature_rows(sources.image, sources.follower.features)}
 
 
 def _given(**values: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from tests.gate.vulnerabilities import report
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "deploy" / "requirements.lock").read_text("utf-8")
-EXTRAS = ("codecs", "fast", "console", "certs", "jwt")
+EXTRAS = ("codecs", "fast", "console", "certs", "jwt", "otel", "backup")
 """What the image has besides the dependencies that everybody needs."""
 PINNED = {
     canonicalize_name(name): (version, hashes.count("--hash=sha256:"))

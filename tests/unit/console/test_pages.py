@@ -8,7 +8,10 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
@@ -17,8 +20,10 @@ from quorate.client import TOPIC, Client
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.app import make_app
 from quorate.console.binding import Binding
-from quorate.console.follower import Follower
+from quorate.console.follower import Answer, Follower
+from quorate.console.image_feed import ImageFeed
 from quorate.console.index import Index
+from quorate.console.terms import Term
 from quorate.console.views import VIEWS, Sources
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
 from tests.support.served_node import cluster, serving
@@ -89,6 +94,13 @@ def test_every_view_is_a_page_and_a_document(tmp_path: Path) -> None:
                 assert set(document.json()) == {"position", view}
 
     asyncio.run(scenario())
+
+
+def test_a_table_scrolls_in_its_own_box_on_a_narrow_screen() -> None:
+    """Else the whole page is wider than a phone."""
+    for template in resources.files("quorate.console").joinpath("templates").iterdir():
+        text = template.read_text("utf-8")
+        assert text.count("<table>") == text.count('<div class="wide"><table>'), template.name
 
 
 def test_history_says_who_when_and_why(tmp_path: Path) -> None:
@@ -203,6 +215,42 @@ def test_a_wrong_request_gets_a_sentence(tmp_path: Path, path: str, part: str) -
             assert part in document["error"]
 
     asyncio.run(scenario())
+
+
+def test_a_diff_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with console(tmp_path) as (web, _client, _sources):
+            page = await web.get("/diff", params={"from": "999999"})
+            assert page.status_code == 400
+            assert 'name="from" value="999999"' in page.text
+            assert "Compare" in page.text
+
+    asyncio.run(scenario())
+
+
+def test_a_leadership_whose_beginning_was_trimmed_is_shown(tmp_path: Path) -> None:
+    now = DescribeQuorumResponse(leader_id=2, leader_epoch=7, node_id=2, timestamp_ms=9_000)
+    index = Index(tmp_path)
+    feed = ImageFeed(index)
+    feed.begin_empty()
+    feed.take_terms([Term(6, 500, 1_000, 1)])
+    follower = SimpleNamespace(feed=feed, quorum=Answer(now, 0.0), features=None, problems={})
+    sources = Sources(cast("Follower", follower), index, AlertStates())
+
+    async def scenario() -> None:
+        transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
+            rows = (await web.get("/api/leadership")).json()["leadership"]["rows"]
+            assert [(each["epoch"], each["leader"], each["start"]) for each in rows] == [
+                (7, 2, -1),
+                (6, 1, 500),
+            ]
+            page = await web.get("/leadership")
+            assert page.status_code == 200
+            assert "trimmed" in page.text
+
+    asyncio.run(scenario())
+    index.close()
 
 
 def test_what_nobody_knows_is_not_called_quiet() -> None:
