@@ -66,8 +66,11 @@ def test_health(node: Node) -> None:
 
 def test_what_is_missing_is_named(node: Node) -> None:
     """A node that answers "not yet" is not called unreachable, and one that is has its address."""
-    status, _, err = node.run("--timeout", "3", "topic", "list", "--at-least", "1000000")
-    assert status == 7
+    for seconds in ("3", "20"):  # The second if a pause of the machine took up the first.
+        status, _, err = node.run("--timeout", seconds, "topic", "list", "--at-least", "1000000")
+        assert status == 7
+        if "no answer" not in err:
+            break
     assert err.startswith("error: the cluster cannot do that now through")
     assert "OFFSET_NOT_AVAILABLE" in err
     nowhere = f"127.0.0.1:{free_ports(1)[0]}"

@@ -11,6 +11,7 @@ from typing import Any
 from quorate.config.sections import ListenerConfig, MetricsConfig, NodeConfig, TlsConfig
 from quorate.config.security import SecurityConfig
 from quorate.config.server_config import ServerConfig
+from quorate.controller.config import ControllerConfig
 from quorate.demo.ports import free_ports
 from quorate.formatting import FormatPlan, format_directory
 from quorate.server.node import ServerNode
@@ -37,6 +38,8 @@ async def bound_node(
         node=NodeConfig(id=1, data_dir=folder / "n1"),
         listeners=ListenerConfig(client=address, sasl=sasl),
         metrics=MetricsConfig(listen=""),
+        # No record comes by itself, so a held Fetch ends with what a test writes.
+        controller=ControllerConfig(cluster_id="", idle_interval_ms=0),
         tls=TlsConfig(
             files.certificate,
             files.key,

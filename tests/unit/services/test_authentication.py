@@ -372,7 +372,7 @@ def test_a_held_fetch_is_answered_only_to_a_token_that_is_still_valid(tmp_path: 
         token = await token_of(at.sasl, at.nobody, "alice", "pencil")
         async with at.client(user="", password="", token=token) as client:
             end = (await at.admin.describe_quorum()).high_watermark
-            request = metadata_pb2.FetchLogRequest(offset=end, max_wait_ms=10_000)
+            request = metadata_pb2.FetchLogRequest(offset=end, max_wait_ms=19_000)
             fetch = asyncio.ensure_future(client.fetch_log(request))
             await client.list_topics()
             await at.admin.alter_user_scram_credentials([scram_upsertion("alice", "other")])
