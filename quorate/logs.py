@@ -49,6 +49,8 @@ _REFUSALS: Final[dict[type, tuple[str, ...]]] = {
 }
 """Events that come again and again while a peer is refused: written once a minute for each
 combination of these fields. A granted vote and an accepted registration are no refusals."""
+_EXPORTERS: Final = "opentelemetry."
+"""Loggers of a library that tries a collector again and again, with other words each time."""
 _events = logging.getLogger("quorum.core")
 _limit = LineLimit(time.monotonic)
 
@@ -148,6 +150,8 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
             super().emit(
                 logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, None, None)
             )
+        if record.name.startswith(_EXPORTERS) and record.levelno > logging.DEBUG:
+            setattr(record, REPEATED, record.name)
         if self._line_limit.admits(record):
             super().emit(record)
 

@@ -2,8 +2,9 @@
 
     python -m tests.gate.vulnerabilities ANSWER.json
 
-A dependency that the index does not know was not audited: it is counted, and fails nothing. An
-answer that is missing or empty means that the index could not be reached.
+A dependency that the index does not know was not audited: it is counted, and fails nothing. If it
+knows none, it is a mirror without data about vulnerabilities. An answer that is missing or empty
+means that the index could not be reached.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ def report(answer: str) -> tuple[list[str], bool]:
         return ["dependencies not audited: the package index did not answer"], False
     found = json.loads(answer)["dependencies"]
     audited = [each for each in found if "skip_reason" not in each]
+    if found and not audited:
+        return [f"dependencies not audited: the index knows none of the {len(found)}"], False
     lines = [
         f"{each['name']} {each['version']}: {known['id']}, fixed in "
         f"{', '.join(known['fix_versions']) or 'no release'}"

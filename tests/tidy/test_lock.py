@@ -79,3 +79,11 @@ def test_an_index_that_does_not_answer_fails_nothing() -> None:
     lines, is_vulnerable = report("")
     assert "not audited" in lines[0]
     assert not is_vulnerable
+
+
+def test_a_mirror_without_data_is_not_called_an_audit() -> None:
+    answer = {"dependencies": [{"name": "a", "skip_reason": "not found"}]}
+    assert report(json.dumps(answer)) == (
+        ["dependencies not audited: the index knows none of the 1"],
+        False,
+    )

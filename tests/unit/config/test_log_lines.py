@@ -286,3 +286,23 @@ def test_a_problem_of_a_connection_has_fields(caplog: pytest.LogCaptureFixture) 
         {"event": "connection_problem", "about": "peer 3", "problem": "refused", "again": 0},
         {"event": "connection_well", "about": "peer 3", "failures": 1},
     ]
+
+
+def test_a_collector_that_is_gone_is_one_line_a_minute() -> None:
+    clock = FakeClock()
+    stream = io.StringIO()
+    handler = LimitedHandler(stream, LineLimit(clock))
+    handler.setFormatter(_JsonLines())
+    logger = logging.Logger("opentelemetry.exporter.otlp.proto.http")  # noqa: LOG001 - of this test
+    logger.addHandler(handler)
+    for number in range(12):
+        clock.now = number * 5.0
+        logger.warning("Transient error, retrying in %.2fs.", 1.1 * number)
+        logger.error("Failed to export spans batch due to timeout")
+    clock.now = 61.0
+    logger.warning("Transient error, retrying in 3.00s.")
+    lines = [json.loads(each) for each in stream.getvalue().splitlines()]
+    assert [(each["level"], each.get("again")) for each in lines] == [
+        ("warning", None),
+        ("warning", 23),
+    ]
