@@ -6,6 +6,7 @@ Invariant: a command is in exactly one of ``fresh`` (no number yet), ``again`` (
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 
@@ -30,6 +31,8 @@ class OpenCommands:
         self.sent: dict[int, Pending] = {}
         self.pausing: dict[int, Pending] = {}
         self._producers = producers
+        self._failed_order = math.inf
+        """``order`` of the first write of an ordered epoch that has failed."""
 
     def all(self) -> Iterable[Pending]:
         """Yield every command; the containers must not change meanwhile."""
@@ -91,6 +94,17 @@ class OpenCommands:
                 self.fresh.remove(each)
                 self.fail(each, forgotten)
 
+    def end_epoch(self) -> None:
+        """Forget all writes of an ordered epoch that has failed; their callers have cancelled them.
+
+        The next epoch does not depend on what becomes of them.
+        """
+        for pending in [each for each in self.all() if each.has_number]:
+            self.forget(pending)
+        self.fresh = deque(each for each in self.fresh if not each.has_number)
+        self.again = deque(each for each in self.again if not each.has_number)
+        self._failed_order = math.inf
+
     def ended_already(self, command: Command) -> ClientError | None:
         """Return the error of a new command that is not sent because of an earlier one."""
         producers = self._producers
@@ -110,9 +124,15 @@ class OpenCommands:
         if not pending.done.done():
             pending.done.set_exception(error)
         producers = self._producers
-        if producers.is_ordered and pending.has_number and producers.failure is None:
-            producers.failure = error
-        if producers.is_ordered and pending.has_number and producers.failure is error:
+        if not (producers.is_ordered and pending.has_number):
+            return
+        failure = producers.failure
+        # A later write may have failed before, at its deadline.
+        is_first = failure is None or pending.order < self._failed_order
+        if is_first and not isinstance(failure, ProducerFencedError):
+            producers.failure = failure = error
+        if failure is error:
+            self._failed_order = min(self._failed_order, pending.order)
             self._fail_later(pending, error)
 
     def _fail_later(self, first: Pending, error: ClientError) -> None:

@@ -23,6 +23,8 @@ class OutgoingCommands:
         command.tag = tag
         pending.attempts += 1
         command.is_repeat = pending.attempts > 1
+        session = pending.producer_session
+        pending.was_oldest = session is not None and session.oldest_open == command.sequence
         self._group(pending.producer_session).commands.append(command)
 
     def _group(self, producer_session: PendingProducerSession | None) -> ProducerCommands:

@@ -44,6 +44,7 @@ class Pending:
         "order",
         "producer_session",
         "size",
+        "was_oldest",
     )
 
     def __init__(
@@ -70,6 +71,8 @@ class Pending:
         self.producer_session: PendingProducerSession | None = None
         self.attempts = 0
         """How often it may have reached a server under its present number."""
+        self.was_oldest = False
+        """Whether its number was the oldest open one of its session when it was last sent."""
 
 
 PendingProducerSession: TypeAlias = ProducerSession[Pending]

@@ -99,16 +99,14 @@ class ProducerSessions(Generic[CommandT]):
         """Return the error of a refused request for a producer."""
         return refusal
 
-    def is_hole(
-        self, producer_session: ProducerSession[CommandT] | None, sequence: int, code: int
-    ) -> bool:
-        """Whether a command is out of order, and no open one will fill the hole before it."""
-        return (
-            self.is_ordered
-            and code == common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER
-            and producer_session is not None
-            and producer_session.oldest_open == sequence
-        )
+    def is_hole(self, code: int, *, was_oldest: bool) -> bool:
+        """Whether a command is out of order, and no open one will fill the hole before it.
+
+        ``was_oldest``: of all open ones, when it was sent. If it became the oldest later, the one
+        before it may have been evaluated behind it, and its answer may have come first.
+        """
+        is_out_of_order = code == common_pb2.ERROR_CODE_OUT_OF_ORDER_SEQUENCE_NUMBER
+        return self.is_ordered and is_out_of_order and was_oldest
 
     def request(self) -> InitProducerId:
         """Return the request for one more producer."""

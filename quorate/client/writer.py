@@ -119,19 +119,17 @@ class Writer:
         return self._submit(command, timeout_seconds, has_number=has_number)
 
     def _submit(
-        self, command: Command, timeout_seconds: float, *, has_number: bool
+        self, command: Command, timeout_seconds: float, *, has_number: bool, is_first: bool = False
     ) -> asyncio.Future[Applied]:
         done: asyncio.Future[Applied] = self._loop.create_future()
         deadline = self._loop.time() + timeout_seconds
-        pending = Pending(
-            command,
-            done,
-            deadline,
-            command.ByteSize(),
-            order=next(self._orders),
-            has_number=has_number,
-        )
-        self._open.fresh.append(pending)
+        size, order = command.ByteSize(), next(self._orders)
+        pending = Pending(command, done, deadline, size, order=order, has_number=has_number)
+        if is_first:
+            # Writes that wait for the producer do not stop the request for it.
+            self._open.fresh.appendleft(pending)
+        else:
+            self._open.fresh.append(pending)
         self._move()
         return done
 
@@ -148,6 +146,7 @@ class Writer:
             earlier = [each.done for each in self._open.all() if not each.done.done()]
             if earlier:
                 await asyncio.wait(earlier)
+            self._open.end_epoch()
             producers.begin_epoch()
         producers.forgotten = None
         if not producers.wants_name:
@@ -157,7 +156,7 @@ class Writer:
         producers.opening += 1
         try:
             command = Command(init_producer_id=producers.request())
-            done = self._submit(command, timeout_seconds, has_number=False)
+            done = self._submit(command, timeout_seconds, has_number=False, is_first=True)
             self._add_producer((await done).result.init_producer_id)
             self._move()
         except RefusedError as refusal:
@@ -236,6 +235,10 @@ class Writer:
             size -= pending.size
         producer_session = None
         while self._open.fresh and room > 0 and (not request or self._open.fresh[0].size <= size):
+            if self._open.fresh[0].done.done():
+                # It needs no producer, and what is behind it must not wait for one.
+                self._open.fresh.popleft()
+                continue
             if self._open.fresh[0].has_number and not (
                 producer_session is not None and producer_session.has_room
             ):
@@ -243,8 +246,6 @@ class Writer:
                 if producer_session is None:
                     break
             pending = self._open.fresh.popleft()
-            if pending.done.done():
-                continue
             if pending.has_number and producer_session is not None:
                 pending.producer_session = producer_session
                 pending.command.sequence = producer_session.admit(pending)
@@ -323,7 +324,7 @@ class Writer:
 
     def _on_refusal(self, pending: Pending, answer_class: AnswerClass, answer: WriteAnswer) -> None:
         session, producers = pending.producer_session, self._producer_sessions
-        is_hole = producers.is_hole(session, pending.command.sequence, answer.error_code)
+        is_hole = producers.is_hole(answer.error_code, was_oldest=pending.was_oldest)
         if answer_class is AnswerClass.OVERLOADED and not is_hole:
             self._open.pausing[answer.tag] = pending
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._end_pause, answer.tag)
