@@ -32,6 +32,7 @@ from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
 from quorate.server.reload import Reload
 from quorate.server.service_manager import READY, STOPPING, ServiceManager, Watchdog
+from quorate.server.start_pages import release_start_pages
 from quorate.server.stop_signals import StopSignals
 from quorate.visible_text import visible
 from quorum.errors import ConfigError, IdentityError, StorageError
@@ -122,6 +123,7 @@ async def live(node: ServerNode, ending: Ending, manager: ServiceManager) -> Non
         await node.start()
         if not ending.is_due:
             collection.start()
+            _log.info("event=start_pages_released bytes=%d", release_start_pages())
             manager.notify(READY)
             watchdog.start()
             _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
