@@ -230,9 +230,13 @@ class NamingGroup(click.Group):
         """As click does; some of its releases name nothing near, or only what is loaded."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            near = did_you_mean(name, self.list_commands(ctx))
+            near = self._meant(ctx, name)
             ctx.fail(f"No such command {name!r}." + (f" D{near[1:]}" if near else ""))
         return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: click.Context, name: str) -> str:
+        """Return a question with what was perhaps meant; empty if nothing is near."""
+        return did_you_mean(name, self.list_commands(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``: the first sentence of each command, whole."""
@@ -245,6 +249,17 @@ class NamingGroup(click.Group):
 def _first_sentence(command: click.Command) -> str:
     text = " ".join((command.help or command.short_help or "").split())
     return text.partition(". ")[0].rstrip(".") + "."
+
+
+def _paths_below(group: click.Group, ctx: click.Context) -> list[str]:
+    """Return ``noun verb`` of every command below the nouns of a group."""
+    found = []
+    for noun in group.list_commands(ctx):
+        command = group.get_command(ctx, noun)
+        if isinstance(command, click.Group):
+            found += [f"{noun} {verb}" for verb in command.list_commands(ctx)]
+            found += [f"{noun} {path}" for path in _paths_below(command, ctx)]
+    return found
 
 
 class NounGroup(NamingGroup):
@@ -304,6 +319,11 @@ class RootGroup(NamingGroup):
         if not isinstance(command, click.Command):
             raise TypeError(f"{module}:{attribute} is not a command")
         return command
+
+    def _meant(self, ctx: click.Context, name: str) -> str:
+        """As elsewhere; but a command of exactly this name below a noun is meant rather."""
+        found = [path for path in _paths_below(self, ctx) if path.split()[-1] == name]
+        return f"did you mean {' or '.join(found)}?" if found else super()._meant(ctx, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``, from the table alone."""

@@ -60,6 +60,8 @@ def transfer_leader(
             return _result(before, before.leader_id, 0)
         if dry_run:
             return _result(before, before.leader_id, 0, would_lead=successor(voters, node))
+        if node is not None and all(each.id != node for each in voters.voters):
+            successor(voters, node)
         asked = time.monotonic()
         after = await client.transfer_leadership(
             node, timeout_seconds=time_left(session, asked - began)
@@ -80,7 +82,7 @@ def successor(status: QuorumStatus, wanted: int | None) -> int:
         if any(each.id == wanted for each in status.voters):
             return wanted
         text = f"node {wanted} is not a voter" if others else "there is no other voter"
-        raise _refusal(ErrorCode.VOTER_NOT_FOUND, text)
+        raise _refusal(ErrorCode.VOTER_NOT_FOUND, text, _voters_hint(status))
     if not others:
         raise _refusal(ErrorCode.INELIGIBLE_REPLICA, "there is no other voter")
     able = [each for each in others.values() if each.condition is Condition.LEVEL]
@@ -95,8 +97,12 @@ def successor(status: QuorumStatus, wanted: int | None) -> int:
     return min(able, key=lambda each: (each.lag, each.id)).id
 
 
-def _refusal(code: ErrorCode, text: str) -> CliError:
-    return CliError(f"{code.name}: {text}", code=exit_for_code(code))
+def _voters_hint(status: QuorumStatus) -> str:
+    return f"voters: {', '.join(str(each.id) for each in status.voters)}"
+
+
+def _refusal(code: ErrorCode, text: str, hint: str = "") -> CliError:
+    return CliError(f"{code.name}: {text}", hint=hint, code=exit_for_code(code))
 
 
 def _result(

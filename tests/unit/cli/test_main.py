@@ -265,6 +265,8 @@ def test_config_show_also_shows_what_cannot_work(capsys: pytest.CaptureFixture[s
         (("topic", "lst"), "Did you mean list?"),
         (("quorum", "describe", "stats"), "Did you mean status?"),
         (("log", "vrify"), "Did you mean verify?"),
+        (("status",), "Did you mean quorum describe status?"),
+        (("transfer-leader", "2"), "Did you mean quorum transfer-leader?"),
         (("zzzzz",), "No such command 'zzzzz'."),
     ],
 )

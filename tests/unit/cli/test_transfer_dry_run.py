@@ -38,3 +38,9 @@ def test_what_the_leader_would_refuse_is_refused(
     with pytest.raises(CliError, match=words) as refused:
         successor(QuorumStatus((LEADER, *others)), wanted)
     assert refused.value.code is code
+
+
+def test_the_refusal_of_an_unknown_node_names_the_voters() -> None:
+    with pytest.raises(CliError) as refused:
+        successor(QuorumStatus((LEADER, voter(2), voter(3))), 9)
+    assert refused.value.hint == "voters: 1, 2, 3"
