@@ -191,5 +191,5 @@ def test_without_a_leader_the_answer_is_unknown(cluster: Processes) -> None:
     leader = cluster.leader()
     others = [node for node in cluster.voters if node is not leader]
     cluster.kill_together([leader, others[0]])
-    output = quorum(cluster, "may-stop", str(others[1].id), "--timeout", "3", status=7)
+    output = quorum(cluster, "may-stop", str(others[1].id), "--timeout", "10", status=7)
     assert "no leader" in output

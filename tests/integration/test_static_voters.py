@@ -126,7 +126,7 @@ def test_a_wiped_disk_with_its_old_configuration_does_not_vote(tmp_path: Path) -
         # Without it an election would need the wiped disk's vote.
         cluster.kill(leader)
         output = quorum(
-            cluster, "may-stop", str(left.id), "--timeout", "5", status=Exit.UNREACHABLE
+            cluster, "may-stop", str(left.id), "--timeout", "10", status=Exit.UNREACHABLE
         )
         assert "no leader" in output
         granted = 'quorate_raft_votes_total{kind="vote",verdict="granted"}'
