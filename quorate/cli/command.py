@@ -251,17 +251,6 @@ def _first_sentence(command: click.Command) -> str:
     return text.partition(". ")[0].rstrip(".") + "."
 
 
-def _paths_below(group: click.Group, ctx: click.Context) -> list[str]:
-    """Return ``noun verb`` of every command below the nouns of a group."""
-    found = []
-    for noun in group.list_commands(ctx):
-        command = group.get_command(ctx, noun)
-        if isinstance(command, click.Group):
-            found += [f"{noun} {verb}" for verb in command.list_commands(ctx)]
-            found += [f"{noun} {path}" for path in _paths_below(command, ctx)]
-    return found
-
-
 class NounGroup(NamingGroup):
     """``quorate topic ...``: a noun whose verbs reach a cluster.
 
@@ -295,11 +284,13 @@ class RootGroup(NamingGroup):
     """The root: commands live in one module each and are imported when they are needed.
 
     ``places`` maps a command's name to ``module:attribute`` and its one-line help, so that
-    ``quorate --help`` imports nothing.
+    ``quorate --help`` imports nothing. ``verbs`` maps a verb that people type without its noun to
+    the whole command.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         places: Mapping[str, tuple[str, str]] = settings.pop("places")
+        self._verbs: Mapping[str, str] = settings.pop("verbs")
         super().__init__(*arguments, **settings)
         self._places = places
         self.params.extend((*cluster_options(), *output_options()))
@@ -321,9 +312,9 @@ class RootGroup(NamingGroup):
         return command
 
     def _meant(self, ctx: click.Context, name: str) -> str:
-        """As elsewhere; but a command of exactly this name below a noun is meant rather."""
-        found = [path for path in _paths_below(self, ctx) if path.split()[-1] == name]
-        return f"did you mean {' or '.join(found)}?" if found else super()._meant(ctx, name)
+        """As elsewhere; but a verb that one noun has is rather meant than a name near it."""
+        verb = self._verbs.get(name)
+        return super()._meant(ctx, name) if verb is None else f"did you mean {verb}?"
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``, from the table alone."""

@@ -65,10 +65,24 @@ PLACES: dict[str, tuple[str, str]] = {
 }
 """Name -> (module:attribute, help). One line per command; nothing else registers it."""
 
+VERBS = {
+    "status": "quorum describe status",
+    "replication": "quorum describe replication",
+    "may-stop": "quorum may-stop",
+    "add-voter": "quorum add-voter",
+    "remove-voter": "quorum remove-voter",
+    "transfer-leader": "quorum transfer-leader",
+    "elect-leaders": "topic elect-leaders",
+    "upgrade": "feature upgrade",
+    "downgrade": "feature downgrade",
+}
+"""What is meant by a verb without its noun. A mistake loads no command to find out."""
+
 
 @click.group(
     cls=RootGroup,
     places=PLACES,
+    verbs=VERBS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 def cli() -> None:

@@ -15,7 +15,7 @@ from click.shell_completion import ShellComplete
 from quorate import __version__
 from quorate.cli import command as command_module
 from quorate.cli.command import SessionCommand
-from quorate.cli.main import cli, main
+from quorate.cli.main import VERBS, cli, main
 from quorate.cli.session import Session
 from quorum.errors import InvariantViolation
 
@@ -276,3 +276,14 @@ def test_an_unknown_command_names_one_that_is_near(
     status, _, err = run(capsys, *arguments)
     assert status == 2
     assert near in err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_meant_by_a_verb_without_its_noun_exists(verb: str) -> None:
+    group: click.Command = cli
+    for word in VERBS[verb].split():
+        assert isinstance(group, click.Group)
+        found = group.get_command(click.Context(group), word)
+        assert found is not None
+        group = found
+    assert VERBS[verb].split()[-1] == verb
