@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +13,7 @@ from quorate.cli.exits import CliError
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorum.errors import QuorateError
+from simulation.expected_warnings import without_consumer_warnings
 from simulation.invariants.violation import Violation
 from simulation.laboratory.random_run import RandomRun
 from simulation.laboratory.reader import Counts
@@ -52,10 +52,8 @@ def story(paths: tuple[Path, ...], *, rewrite: bool) -> None:
 @pass_session
 def laboratory(session: Session, seeds: int, first: int) -> None:
     """Run consumers, producers and brokers at random, and compare every answer with the logs."""
-    # The runs cause what the consumer warns of.
-    logging.getLogger("quorate.client.log_consumer").setLevel(logging.ERROR)
     total = Counts()
-    with session.progress("seeds", seeds) as bar:
+    with session.progress("seeds", seeds) as bar, without_consumer_warnings():
         for seed in range(first, first + seeds):
             try:
                 total.add(RandomRun(seed).run())

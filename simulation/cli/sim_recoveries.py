@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +14,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorum.errors import InvariantViolation, QuorateError
+from simulation.expected_warnings import without_consumer_warnings
 from simulation.invariants.violation import Violation
 from simulation.recoveries.counts import RecoveryCounts
 from simulation.recoveries.run import NAMES, RecoveryRun
@@ -70,11 +70,10 @@ def refuse(seeds: int, failures: list[str], total: RecoveryCounts) -> None:
 
 def run_seed(seed: int) -> tuple[RecoveryCounts, str]:
     """Return what happened in a run, and the property that it violated; empty for none."""
-    # The runs cause what the consumer warns of.
-    logging.getLogger("quorate.client.log_consumer").setLevel(logging.ERROR)
     run = RecoveryRun(seed)
     try:
-        run.run()
+        with without_consumer_warnings():
+            run.run()
     except (Violation, QuorateError, InvariantViolation, AssertionError) as error:
         return run.counts, f"seed {seed}: {error!r}"
     return run.counts, ""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from quorate.services import log_reads
 from quorate.services.log_range import LogRange
 from quorum.errors import CorruptBatchError, ErrorCode
 from quorum.log_position import LogPosition
+from simulation.expected_warnings import without_consumer_warnings
 from simulation.invariants.violation import Violation
 from simulation.laboratory import broker, partition_log
 from simulation.laboratory.broker import ModelBroker
@@ -39,8 +39,9 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> None:
-    logging.getLogger("quorate.client.log_consumer").setLevel(logging.ERROR)
+def _quiet() -> Iterator[None]:
+    with without_consumer_warnings():
+        yield
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from quorate.cli.main import main
@@ -10,13 +12,15 @@ from simulation.recoveries.counts import RecoveryCounts
 
 
 def test_runs_with_recoveries() -> None:
-    """Goal: the five properties of ``quorate sim recoveries``."""
+    """Goal: the five properties of ``quorate sim recoveries``; later warnings are logged again."""
+    level = logging.getLogger("quorate.client.log_consumer").level
     total = RecoveryCounts()
     for seed in range(12):
         counts, failure = run_seed(seed)
         assert failure == ""
         total.add(counts)
     assert min(total.recoveries, total.lossy_recoveries, total.truncations, total.zombies) > 0
+    assert logging.getLogger("quorate.client.log_consumer").level == level
 
 
 @pytest.mark.long
