@@ -152,6 +152,25 @@ class Disaster:
                     offset
                 ):
                     found.append(f"dropped up to {offset}, which was committed")
+        known = max(each.committed_end for each in plan.survivors)
+        if kept < known:
+            found.append(f"kept up to {kept}, but a survivor knows {known} as committed")
+        reported = {
+            (each.survivor.key, each.start_offset, each.end_offset) for each in plan.dropped
+        }
+        if reported != (dropped := self._dropped(plan)):
+            found.append(f"{reported} is reported as dropped, and {dropped} is")
+        return found
+
+    def _dropped(self, plan: RecoveryPlan) -> set[tuple[ReplicaKey, int, int]]:
+        """Compare the content of the logs: what going on with the chosen one really drops."""
+        chosen, found = self.logs[plan.chosen.key.directory_id], set()
+        for each in plan.survivors:
+            log = self.logs[each.key.directory_id]
+            common = [0, *(o for o, c in zip(log.ends, log.chains) if chosen.chain_at(o) == c)]
+            start = max(common[-1], chosen.ends[0])
+            if start < log.end_offset:
+                found.add((each.key, start, log.end_offset))
         return found
 
 
@@ -205,6 +224,8 @@ def wrong_plans(plan: RecoveryPlan) -> dict[str, RecoveryPlan]:
     return {
         "all of the newest log is kept": replace(plan, kept_end=plan.forced_end),
         "nothing is unknown": replace(plan, has_majority=True),
+        "nothing is kept": replace(plan, kept_end=0),
+        "nothing is dropped": replace(plan, dropped=()),
         "everything elsewhere is dropped": replace(
             plan, dropped=tuple(Dropped(each, 0, each.end.offset) for each in others)
         ),
@@ -236,7 +257,7 @@ def check(seeds: range) -> Seen:
 def test_plans_agree_with_true_histories() -> None:
     seen = check(range(20, 40))
     assert min(seen.lost_majority, seen.forced, seen.dropped, seen.lost, seen.observers) > 0, seen
-    assert len(seen.noticed) == 3, seen
+    assert len(seen.noticed) == 5, seen
 
 
 @pytest.mark.long
