@@ -27,7 +27,7 @@ from quorum.batch import HEADER_BYTES, iterate_records, peek_size
 from quorum.control import SnapshotHeader, decode_control
 from quorum.control_records import LeaderChange, Voters
 from quorum.digest import EMPTY_LOG_DIGEST
-from quorum.errors import LogDamagedError, SnapshotCorruptError, StorageError
+from quorum.errors import CorruptBatchError, LogDamagedError, SnapshotCorruptError, StorageError
 from quorum.log.digest_file import read_digest_file
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import SEGMENT_SUFFIX, parse_segment_name, partition_directory
@@ -38,6 +38,7 @@ from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId
 from snapshot.naming import FileState, parse_name
 from snapshot.reader import CheckpointReader
 
+_ALL = "the option uncommitted reads all of it"
 LOOKS_MAX = 5
 """Attempts to list a directory consistently while a running node changes its files."""
 
@@ -216,7 +217,7 @@ def _committed(
         return log.end.offset
     problems.append(
         f"{log.directory}: no high watermark is stored and there are several voters, so no record "
-        "after the newest checkpoint is known to be committed"
+        f"after the newest checkpoint is known to be committed; {_ALL}"
     )
     return 0
 
@@ -268,10 +269,27 @@ def _plan_checkpoint(path: Path) -> ReadPlan:
     )
 
 
+def _begins_with_a_batch(first: bytes, path: Path) -> bool:
+    """Return whether a file begins with the header of a batch; False if it may be torn.
+
+    Raises:
+        AuditError: It begins with something else, and its name is not that of a segment.
+        CorruptBatchError: It is a segment by its name.
+    """
+    try:
+        return peek_size(first, path=path) is not None
+    except CorruptBatchError as error:
+        if parse_segment_name(path.name) is not None:
+            raise
+        raise AuditError(
+            f"{path}: neither a log segment nor a checkpoint: {error.cause}"
+        ) from error
+
+
 def _plan_segment(path: Path, *, with_unknown: bool, only_before_damage: bool) -> ReadPlan:
     with closing(OsFileSystem().open(path)) as file:
         first = file.read_at(0, HEADER_BYTES)
-        if len(first) < HEADER_BYTES or peek_size(first, path=path) is None:
+        if len(first) < HEADER_BYTES or not _begins_with_a_batch(first, path):
             raise AuditError(f"{path}: too short for a log segment")
         base = int.from_bytes(first[:8], "big")
         digest = EMPTY_LOG_DIGEST if base == 0 else b""
@@ -283,7 +301,7 @@ def _plan_segment(path: Path, *, with_unknown: bool, only_before_damage: bool) -
     committed = segment.end_offset
     if not _is_sole_voter((segment,), [], None):
         committed = segment.base_offset
-        problems.append(f"{path}: a single segment does not record how far it is committed")
+        problems.append(f"{path}: a single segment does not record how far it is committed; {_ALL}")
     end = segment.end_offset if with_unknown else committed
     return ReadPlan(
         str(path),

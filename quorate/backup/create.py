@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quorate.backup.check import verified_content
-from quorate.backup.errors import NoBackupError, OtherHistoryError
+from quorate.backup.errors import NoBackupError, NothingToCopyError, OtherHistoryError
 from quorate.backup.incarnations import incarnation_after
 from quorate.backup.manifest import (
     Manifest,
@@ -57,6 +57,7 @@ async def create(
         The newest manifest and the number of bytes added; the former manifest if nothing is new.
 
     Raises:
+        NothingToCopyError: There is no backup yet, and nothing is known to be committed.
         OtherHistoryError: The target has a backup of another cluster or history.
         BackupGapError: The source no longer has what follows the backup.
         BackupDamagedError: No manifest of the target is intact, or its last chunk is damaged.
@@ -131,6 +132,8 @@ def _incarnation_of(manifest: Manifest) -> LogIncarnation:
 
 
 async def _begin(source: Source, storage: Storage, state: SourceState) -> _Base:
+    if state.end_offset == 0:
+        raise NothingToCopyError(f"{state.name}: no record is known to be committed")
     if state.log_start == 0:
         return _Base(LOG_BEGINNING, EMPTY_LOG_DIGEST.hex(), None)
     snapshot_id, content = await source.checkpoint()

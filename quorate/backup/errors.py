@@ -9,6 +9,10 @@ class NoBackupError(QuorateError):
     """There is no complete backup in the target."""
 
 
+class NotInBackupError(QuorateError):
+    """The backup does not have the wanted position; the message names what it has."""
+
+
 class BackupDamagedError(QuorateError):
     """A file of a backup is missing, or is not what the manifest says."""
 
@@ -19,6 +23,14 @@ class OtherHistoryError(QuorateError):
 
 class BackupGapError(QuorateError):
     """The source no longer has the records that follow the backup."""
+
+
+class NothingToCopyError(QuorateError):
+    """No record of the source is known to be committed."""
+
+
+class TargetNotEmptyError(QuorateError):
+    """The target holds no backup, but files of somebody else."""
 
 
 class BackupTargetError(QuorateError):

@@ -54,7 +54,7 @@ def restore(
     Durability: everything is on disk when this returns.
 
     Raises:
-        NoBackupError: The backup does not reach the offset, or begins above it.
+        NotInBackupError: The backup does not reach the offset, or begins above it.
         BackupDamagedError: A file is missing or damaged.
         RecoveryRefusedError: No epoch is left.
         StorageError: The disk or the target failed.

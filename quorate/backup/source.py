@@ -61,6 +61,11 @@ class DirectorySource:
         self._directory = directory
         self._plan: ReadPlan
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What of the directory could not be used, one sentence each; known after ``state``."""
+        return self._plan.problems
+
     async def state(self) -> SourceState:
         """As ``Source.state``; raises as ``plan_source`` and ``image_at``."""
         plan = self._plan = plan_source(self._directory)

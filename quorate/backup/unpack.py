@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorate.backup.check import verified_checkpoint, verified_chunks, verified_content
-from quorate.backup.errors import BackupDamagedError, NoBackupError
+from quorate.backup.errors import BackupDamagedError, NotInBackupError
 from quorate.backup.incarnations import incarnation_after
 from quorate.backup.manifest import Manifest
 from quorate.backup.storage import Storage
+from quorate.timetravel.positions import time_text
 from quorum.batch import BatchHeader
 from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.log.config import LogConfig
@@ -41,17 +42,35 @@ def end_at_time(storage: Storage, manifest: Manifest, time_ms: int) -> int:
     """Return the offset in front of the first batch that was appended after ``time_ms``.
 
     Raises:
-        NoBackupError: The backup begins later.
+        NotInBackupError: The backup begins later.
         BackupDamagedError: It is not intact.
     """
     head = verified_checkpoint(storage, manifest)
     if head is not None and head.last_contained_log_timestamp > time_ms:
-        raise NoBackupError("the backup begins with a checkpoint of a later time")
+        raise NotInBackupError(
+            f"the backup begins with a checkpoint of {time_text(head.last_contained_log_timestamp)}"
+            f", as of offset {manifest.start.offset}: earlier states are not in it"
+        )
     for _, _, headers in verified_chunks(storage, manifest):
         for header in headers:
             if header.max_timestamp > time_ms:
                 return header.base_offset
     return manifest.end.offset
+
+
+def checked_end(manifest: Manifest, end_offset: int | None) -> int:
+    """Return the offset to restore to; None stands for the end of the backup.
+
+    Raises:
+        NotInBackupError: The backup does not reach ``end_offset``, or begins above it.
+    """
+    wanted = manifest.end.offset if end_offset is None else end_offset
+    if not manifest.start.offset <= wanted <= manifest.end.offset:
+        raise NotInBackupError(
+            f"the backup has the states as of offsets {manifest.start.offset} to "
+            f"{manifest.end.offset}, not of {wanted}"
+        )
+    return wanted
 
 
 def unpack(
@@ -72,15 +91,11 @@ def unpack(
     this returns. The directory is no node's: it has no identity and no election state.
 
     Raises:
-        NoBackupError: The backup does not reach ``end_offset``, or begins above it.
+        NotInBackupError: The backup does not reach ``end_offset``, or begins above it.
         BackupDamagedError: A file is missing or damaged.
         StorageError: The disk or the target failed.
     """
-    wanted = manifest.end.offset if end_offset is None else end_offset
-    if not manifest.start.offset <= wanted <= manifest.end.offset:
-        raise NoBackupError(
-            f"the backup has offsets {manifest.start.offset} to {manifest.end.offset}, not {wanted}"
-        )
+    wanted = checked_end(manifest, end_offset)
     fs.make_directory(partition)
     head = _write_checkpoint(storage, manifest, fs, partition)
     digests: dict[SnapshotId, bytes] = {}

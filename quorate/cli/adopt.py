@@ -13,10 +13,11 @@ from quorate.adoption.contents import Contents
 from quorate.adoption.errors import AdoptionRefusedError
 from quorate.adoption.release import plan_release, release
 from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.directory_lock import locked
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorum.log.directory_lock import LOCK_NAME, DirectoryLock
+from quorum.log.directory_lock import LOCK_NAME
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import MetaProperties
 from quorum.types import draw_directory_id, uuid_to_text
@@ -104,7 +105,7 @@ def _alone(data_dir: Path, *, dry_run: bool) -> AbstractContextManager[object]:
     """The directory's lock, which neither program runs without; a dry run makes no lock file."""
     if dry_run and not (data_dir / LOCK_NAME).exists():
         return nullcontext()
-    return DirectoryLock(data_dir)
+    return locked(data_dir, hint="stop the program that uses it first")
 
 
 def _identity_fields(data_dir: Path, identity: MetaProperties) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,7 +19,8 @@ from quorate.backup.drill import drill as drill_backup
 from quorate.backup.manifest import Manifest, StoredCheckpoint, StoredChunk, newest_manifest
 from quorate.backup.source import DirectorySource, Source
 from quorate.backup.storage import Storage, storage_of
-from quorate.backup.unpack import end_at_time, unpack
+from quorate.backup.target import check_target
+from quorate.backup.unpack import checked_end, end_at_time, unpack
 from quorate.cli.backup_errors import DAMAGED_HINT, reported_backup
 from quorate.cli.backup_restore import restore_command
 from quorate.cli.command import LocalCommand, NounGroup, pass_session
@@ -28,6 +30,7 @@ from quorate.cli.output import Result
 from quorate.cli.past import moment_of
 from quorate.cli.session import Session
 from quorate.timetravel.positions import time_text
+from quorum.log.directory_lock import DirectoryInUseError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
 
@@ -68,16 +71,32 @@ def create(session: Session, target: str, directory: Path | None, every_s: float
 
     The source is the running cluster of --bootstrap, or with --from a data directory, ours or a
     Kafka controller's, whose node may be running. An interrupted run leaves the former backup as
-    it was. Exit code 6 says that TARGET holds a backup of another cluster or history, 5 that the
-    source no longer has the records that follow the backup.
+    it was. Exit code 6 says that TARGET holds a backup of another cluster or history, or files of
+    somebody else, or that another run uses it; 5 that the source no longer has the records that
+    follow the backup.
     """
-    with reported_backup():
+    with reported_backup(target):
         storage = storage_of(target)
-        with storage.lock():
+        check_target(storage)
+        with _alone(storage):
             if every_s is not None:
                 _follow(session, storage, directory, every_s)
             manifest, added = _run(session, storage, directory)
     session.show(Result("Backup", {"target": target, **_fields(manifest), "bytes_added": added}))
+
+
+def _alone(storage: Storage) -> AbstractContextManager[object]:
+    """Return the lock of the target.
+
+    Raises:
+        CliError: Another process uses it.
+    """
+    try:
+        return storage.lock()
+    except DirectoryInUseError as error:
+        raise CliError(
+            str(error), hint="another backup runs into this target", code=Exit.REFUSED
+        ) from error
 
 
 def _follow(session: Session, storage: Storage, directory: Path | None, every_s: float) -> NoReturn:
@@ -105,7 +124,11 @@ def _run(session: Session, storage: Storage, directory: Path | None) -> tuple[Ma
             )
 
     if directory is not None:
-        return asyncio.run(work(DirectorySource(directory)))
+        source = DirectorySource(directory)
+        done = asyncio.run(work(source))
+        for problem in source.problems:
+            session.warn(problem)
+        return done
     from quorate.backup.node_source import NodeSource
 
     credentials = credentials_of(session)
@@ -130,7 +153,7 @@ def _run(session: Session, storage: Storage, directory: Path | None) -> tuple[Ma
 @pass_session
 def show(session: Session, target: str) -> None:
     """Show the newest complete backup in TARGET and its files; reads the manifest only."""
-    with reported_backup():
+    with reported_backup(target):
         manifest, notes = newest_manifest(storage_of(target))
     for note in notes:
         session.warn(note)
@@ -160,7 +183,7 @@ def verify(session: Session, target: str) -> None:
     SHA-256 of every file, the checksum of every batch, offsets, epochs and the log digest. Ends
     with exit code 8 if the backup is damaged.
     """
-    with reported_backup():
+    with reported_backup(target):
         storage = storage_of(target)
         total = newest_manifest(storage)[0].size_bytes
         began = time.perf_counter()
@@ -191,8 +214,8 @@ def verify(session: Session, target: str) -> None:
 @_TARGET
 @click.option(
     "--scratch",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the restored files, which are deleted. Default: the system's.",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    help="Existing folder for the restored files, which are deleted. Default: the system's.",
 )
 @pass_session
 def drill(session: Session, target: str, scratch: Path | None) -> None:
@@ -202,7 +225,7 @@ def drill(session: Session, target: str, scratch: Path | None) -> None:
     the source reported when the backup was made. Ends with exit code 3 if one differs, and with 8
     if the backup is damaged. The scratch files are deleted in each case.
     """
-    with reported_backup():
+    with reported_backup(target):
         storage = storage_of(target)
         total = newest_manifest(storage)[0].end.offset
         with (
@@ -252,14 +275,15 @@ def extract(
     fs = OsFileSystem()
     if fs.list_directory(directory):
         raise CliError(f"{directory} is not empty", hint="name a new directory", code=Exit.CONFLICT)
-    with reported_backup():
+    with reported_backup(target):
         storage = storage_of(target)
         manifest, _ = newest_manifest(storage)
         end = moment.offset
         if moment.time_ms is not None:
             end = end_at_time(storage, manifest, moment.time_ms)
+        wanted = checked_end(manifest, end)
         fs.make_directory(directory)
-        with session.progress("extracting", end or manifest.end.offset) as bar:
+        with session.progress("extracting", wanted) as bar:
             found = unpack(
                 storage,
                 manifest,

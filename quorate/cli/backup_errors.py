@@ -11,7 +11,10 @@ from quorate.backup.errors import (
     BackupGapError,
     BackupTargetError,
     NoBackupError,
+    NothingToCopyError,
+    NotInBackupError,
     OtherHistoryError,
+    TargetNotEmptyError,
 )
 from quorate.cli.audit_extra import reported_damage
 from quorate.cli.exits import CliError, Exit
@@ -20,9 +23,13 @@ from quorate.recovery.errors import RecoveryRefusedError
 DAMAGED_HINT = (
     "keep it as evidence, and create another backup in a new target; see docs/operations/backup.md"
 )
+_NOT_EMPTY_HINT = "name a new folder; the data directory to be copied is named with --from"
 
 _EXITS: tuple[tuple[type[Exception], str, Exit], ...] = (
     (NoBackupError, "`quorate backup create` makes one", Exit.NOT_FOUND),
+    (NotInBackupError, "", Exit.NOT_FOUND),
+    (NothingToCopyError, "name the directory of another replica", Exit.NOT_FOUND),
+    (TargetNotEmptyError, _NOT_EMPTY_HINT, Exit.REFUSED),
     (BackupDamagedError, DAMAGED_HINT, Exit.DAMAGED),
     (OtherHistoryError, "name another target for this source", Exit.REFUSED),
     (BackupGapError, "begin another backup in a new target, and run it more often", Exit.CONFLICT),
@@ -33,8 +40,8 @@ _EXITS: tuple[tuple[type[Exception], str, Exit], ...] = (
 
 
 @contextmanager
-def reported_backup() -> Iterator[None]:
-    """Give the errors of a backup their exit codes, and say what to do.
+def reported_backup(target: str) -> Iterator[None]:
+    """Give the errors of a backup in ``target`` their exit codes, and say what to do.
 
     Raises:
         CliError: Something failed.
@@ -44,4 +51,6 @@ def reported_backup() -> Iterator[None]:
             yield
     except tuple(kind for kind, _, _ in _EXITS) as error:
         hint, code = next((hint, code) for kind, hint, code in _EXITS if isinstance(error, kind))
-        raise CliError(str(error), hint=hint, code=code) from error
+        of_target = isinstance(error, NoBackupError | NotInBackupError | TargetNotEmptyError)
+        text = f"{target}: {error}" if of_target else str(error)
+        raise CliError(text, hint=hint, code=code) from error

@@ -12,7 +12,7 @@ import quorate
 from quorate.backup.manifest import Manifest, newest_manifest
 from quorate.backup.restore import Restoration, restore
 from quorate.backup.storage import storage_of
-from quorate.backup.unpack import Unpacked, end_at_time
+from quorate.backup.unpack import Unpacked, checked_end, end_at_time
 from quorate.cli.backup_errors import reported_backup
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
@@ -69,7 +69,7 @@ def restore_command(
     fs = OsFileSystem()
     if fs.list_directory(directory):
         raise CliError(f"{directory} is not empty", hint="name a new directory", code=Exit.CONFLICT)
-    with reported_backup():
+    with reported_backup(target):
         storage = storage_of(target)
         manifest, notes = newest_manifest(storage)
         for note in notes:
@@ -77,7 +77,7 @@ def restore_command(
         end = moment.offset
         if moment.time_ms is not None:
             end = end_at_time(storage, manifest, moment.time_ms)
-        wanted = manifest.end.offset if end is None else end
+        wanted = checked_end(manifest, end)
         require_consent(
             f"Restoring to offset {wanted}: what cluster {manifest.cluster_id} committed from there"
             " on is given up, and no present directory of it can be used any more.",

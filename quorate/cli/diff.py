@@ -71,7 +71,7 @@ def diff(
         same_history = relation(first, second)
         known = authors_between(first, second, same_history=same_history) if found else {}
     if found and known is None:
-        session.warn("neither source has the log between the two states: who and why are not known")
+        session.warn(f"{_why_unknown(first, second, same_history)}: who and why are not known")
     counts = Counter(each.change for each in found)
     is_table = session.output == "table"
     fields: dict[str, object] = {
@@ -86,6 +86,17 @@ def diff(
     session.show(Result("StateDifference", fields, rows, _COLUMNS))
     if found:
         raise click.exceptions.Exit(Exit.UNHEALTHY)
+
+
+def _why_unknown(first: PastState, second: PastState, same_history: bool | None) -> str:
+    ids = (first.plan.cluster_id, second.plan.cluster_id)
+    if all(ids) and ids[0] != ids[1]:
+        return f"the sources are of different clusters, {ids[0]} and {ids[1]}"
+    if same_history is None:
+        return "it is not known whether both sources have one history"
+    if not same_history:
+        return "the sources have different histories"
+    return "neither source has the log between the two states"
 
 
 def _place(state: PastState) -> str:

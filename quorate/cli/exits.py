@@ -89,6 +89,8 @@ def hint_for(error: Exception) -> str:
         return error.hint
     if isinstance(error, IdentityError) and not isinstance(error, IdentityDamagedError):
         return "check the folder, or make a new one with `quorate format`"
+    if isinstance(error.__cause__, PermissionError):
+        return "run it as the account that owns the files"
     if isinstance(error, DiskFullError):
         return "make room outside of the data directory, then start the node again"
     if isinstance(error, ElectionStateError):

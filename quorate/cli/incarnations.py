@@ -27,7 +27,7 @@ def require_consent(text: str, cluster_id: str, typed: str | None) -> None:
     if typed is None:
         if not sys.stdin.isatty():
             raise CliError(
-                f"{text}: the cluster id is missing",
+                f"the cluster id is missing, nothing was changed. {text}",
                 hint="name the cluster with --cluster-id; no other option stands for it",
                 code=Exit.REFUSED,
             )
@@ -82,10 +82,11 @@ def begun_fields(begun: Begun) -> dict[str, object]:
 
 def announce_next_steps(session: Session, cluster_id: str, begun: Begun) -> None:
     """Say what to do now."""
-    session.announce(
+    for line in (
         "next: start this node; it leads alone. Move every other directory of the cluster aside, "
-        "observers' too, and format each node again:\n"
+        "observers' too, and format each node again:",
         f"  quorate format --cluster-id {cluster_id} --no-initial-voters --log-incarnation "
-        f"{uuid_to_text(begun.incarnation.id)} ...\n"
-        "then start it, and add it with `quorate quorum add-voter`"
-    )
+        f"{uuid_to_text(begun.incarnation.id)} ...",
+        "then start it, and add it with `quorate quorum add-voter`",
+    ):
+        session.announce(line)

@@ -62,6 +62,8 @@ def verify(session: Session, directory: Path, is_quick: bool) -> None:
         if not is_quick:
             found.replay()
     except StorageError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
         raise CliError(
             str(error),
             hint="if its node is running, it may have removed the file meanwhile: run it again",

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.directory_lock import locked
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.recovery.newest_epoch import newest_record_epoch
 from quorum.core.protocol.refusals import EPOCH_MAX
-from quorum.log.directory_lock import DirectoryLock
 from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity
@@ -44,7 +44,7 @@ def lower_epoch(
     data_dir = load_unjudged(file, settings).config.node.data_dir
     fs = OsFileSystem()
     identity = load_identity(fs, data_dir)
-    with DirectoryLock(data_dir):
+    with locked(data_dir):
         store = ElectionFile(fs, partition_directory(data_dir), identity.directory_id)
         state = store.load()
         newest = _newest_epoch(fs, data_dir, state)

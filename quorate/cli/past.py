@@ -17,10 +17,12 @@ from quorate.timetravel.positions import (
     NEWEST,
     Moment,
     PastState,
+    first_append_time,
     parse_moment,
     parse_time,
     time_text,
 )
+from quorum.log.filesystem import OsFileSystem
 from statemachine.dump import state_digest
 
 
@@ -65,11 +67,13 @@ def split_source(text: str, directory: Path | None) -> tuple[Path, Moment]:
     Raises:
         CliError: There is no such path.
         QuorumUsageError: The position cannot be read.
+        StorageError: A folder on the path cannot be read.
     """
-    if Path(text).exists():
+    fs = OsFileSystem()
+    if fs.exists(Path(text)):
         return Path(text), NEWEST
     path, found, position = text.rpartition("@")
-    if found and Path(path).exists():
+    if found and fs.exists(Path(path)):
         return Path(path), parse_moment(position)
     if directory is not None:
         return directory, parse_moment(text)
@@ -78,6 +82,20 @@ def split_source(text: str, directory: Path | None) -> tuple[Path, Moment]:
         hint="for an offset or a time name its directory: DIR@OFFSET, or --in DIR",
         code=Exit.NOT_FOUND,
     )
+
+
+def source_and_moment(text: str, at_offset: int | None, at_time: str | None) -> tuple[Path, Moment]:
+    """Return the source and the position that an argument and the options name together.
+
+    Raises:
+        CliError: There is no such path, or more than one position is named.
+        QuorumUsageError: The position cannot be read.
+    """
+    source, moment = split_source(text, None)
+    chosen = moment_of(at_offset, at_time)
+    if NEWEST not in (moment, chosen):
+        raise CliError(f"{text} names a position already", code=Exit.USAGE)
+    return source, chosen if moment == NEWEST else moment
 
 
 @contextmanager
@@ -95,9 +113,15 @@ def reported_past() -> Iterator[None]:
 
 
 def warn_of_problems(session: Session, state: PastState) -> None:
-    """Say what of the source could not be used."""
+    """Say what of the source could not be used, and why a state is empty."""
     for problem in state.plan.problems:
         session.warn(problem)
+    if state.offset == 0 < state.plan.end_offset:
+        begin = first_append_time(state.plan)
+        session.announce(
+            "note: that is before the first record of the log"
+            + (f", of {time_text(begin)}" if begin is not None else "")
+        )
 
 
 def provenance_fields(state: PastState) -> dict[str, object]:

@@ -31,12 +31,14 @@ from quorate.recovery.report import incarnation_document, recovery_report
 from quorate.recovery.survivor import Survivor, read_survivor
 from quorate.replica.log_incarnation import is_unfinished
 from quorate.timetravel.positions import time_text
+from quorate.verification.log_files import partition_of
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_records import LeaderChange, Voters
 from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity
+from quorum.log.layout import segment_bases
 from quorum.log.readonly import open_readonly
 from quorum.runtime.clock import SystemClock
 from statemachine.payload import control_payload
@@ -79,7 +81,7 @@ def apply_command(
         try:
             own = read_survivor(fs, directory)
             beginning = Beginning(draw_incarnation_id(), own.committed_end, own.newest_epoch)
-            text = f"{directory}: a recovery was interrupted"
+            text = f"{directory}: a recovery was interrupted, and goes on."
             if not is_unfinished(own.named_incarnation_id, own.incarnation):
                 plan = _plan_for(own, [read_survivor(fs, each) for each in others])
                 text = _question(plan)
@@ -128,24 +130,31 @@ def _plan_for(own: Survivor, others: list[Survivor]) -> RecoveryPlan:
 def _question(plan: RecoveryPlan) -> str:
     kept, end = plan.kept_end, plan.forced_end
     missing = ", ".join(str(each.id) for each in plan.missing)
+    forced = f"the {end - kept} records in [{kept}, {end}) become committed, " if end > kept else ""
     return (
-        f"Going on with {plan.chosen.data_dir} alone: the {end - kept} records in [{kept}, {end}) "
-        f"become committed, whatever else was committed from {kept} on is lost, and the voters "
+        f"Going on with {plan.chosen.data_dir} alone: {forced}whatever else was committed from "
+        f"{kept} on is lost, and the voters "
         f"{missing} never come back with their directories."
     )
 
 
 @click.command("report", cls=LocalCommand)
-@click.argument("directory", type=click.Path(exists=True, path_type=Path))
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @pass_session
 def report_command(session: Session, directory: Path) -> None:
     """Show each incarnation that began in the log of DIRECTORY, and why. Its node may be running.
 
     -o json has the whole reports.
     """
+    if not segment_bases(OsFileSystem().list_directory(partition_of(directory))):
+        raise CliError(
+            f"{directory}: no log segments", hint="name a data directory", code=Exit.NOT_FOUND
+        )
     rows = list(_incarnations(directory))
     columns = ("offset", "epoch", "number", "id", "kept_end_offset", "operation", "time", "reason")
     session.show(Result("IncarnationReports", {"directory": str(directory)}, rows, columns))
+    if not rows:
+        session.announce("note: no recovery and no restore began in the log that is left")
 
 
 def _incarnations(directory: Path) -> Iterator[dict[str, object]]:

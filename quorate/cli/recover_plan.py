@@ -11,6 +11,7 @@ import click
 from quorate.adoption.contents import batches_of
 from quorate.cli.cells import as_text
 from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.directory_lock import locked
 from quorate.cli.dump import FoundBatch, record_line
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -20,7 +21,7 @@ from quorate.recovery.plan import RecoveryPlan, make_plan
 from quorate.recovery.report import plan_document
 from quorate.recovery.survivor import Survivor, read_survivor
 from quorum.batch import scan_batches
-from quorum.log.directory_lock import LOCK_NAME, DirectoryLock
+from quorum.log.directory_lock import LOCK_NAME
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
 from quorum.log.readonly import open_readonly
@@ -68,17 +69,23 @@ def held_directories(
     ``changed`` is the one that is written to.
 
     Raises:
-        CliError: One is no data directory, or is named twice.
-        StorageError: A node runs on one.
+        CliError: One is no data directory, is named twice, or has a running node.
+        StorageError: A lock file cannot be made.
     """
     if len({each.resolve() for each in directories}) < len(directories):
         raise CliError("a directory is named twice", code=Exit.USAGE)
     with ExitStack() as held:
         for each in directories:
             if not fs.exists(partition_directory(each)):
-                raise CliError(f"{each} is no data directory", code=Exit.USAGE)
-            if each == changed or (each / LOCK_NAME).exists():
-                held.enter_context(DirectoryLock(each))
+                raise CliError(
+                    f"{each} is no data directory",
+                    hint=f"name a folder that contains {partition_directory(Path()).name}",
+                    code=Exit.USAGE,
+                )
+            if each == changed:
+                held.enter_context(locked(each))
+            elif fs.exists(each / LOCK_NAME):
+                held.enter_context(locked(each, is_shared=True))
         yield
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
-from quorate.cli.past import moment_of, moment_options, reported_past, warn_of_problems
+from quorate.cli.past import (
+    moment_options,
+    reported_past,
+    source_and_moment,
+    warn_of_problems,
+)
 from quorate.cli.session import Session
 from quorate.timetravel.positions import state_at
 from quorate.timetravel.shell import Answer, Shell
@@ -24,13 +28,13 @@ _ENDS = ("exit", "quit")
 
 
 @click.command("shell", cls=LocalCommand)
-@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.argument("source")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @moment_options
 @pass_session
 def shell(
     session: Session,
-    source: Path,
+    source: str,
     words: tuple[str, ...],
     at_offset: int | None,
     at_time: str | None,
@@ -41,10 +45,12 @@ def shell(
     SOURCE is what `quorate state` takes: a data directory, ours or a Kafka controller's, a copy of
     one, or a checkpoint. Nothing is written. With a COMMAND, such as `cat /topic/orders`, it runs
     that one. Without one it reads commands from the terminal or from standard input, and stops at
-    the first that fails unless a person typed it. `help` lists them.
+    the first that fails unless a person typed it. Lines that begin with # are passed over. `help`
+    lists the commands.
     """
+    path, moment = source_and_moment(source, at_offset, at_time)
     with reported_past():
-        state = state_at(source, moment_of(at_offset, at_time), with_uncommitted=uncommitted)
+        state = state_at(path, moment, with_uncommitted=uncommitted)
     warn_of_problems(session, state)
     place = Shell(state)
     if words:

@@ -9,6 +9,7 @@ import click
 
 from audit.directory import plan_source
 from quorate.cli.command import LocalCommand, pass_session
+from quorate.cli.directory_lock import locked
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of, moment_options, reported_past
@@ -16,13 +17,18 @@ from quorate.cli.session import Session
 from quorate.timetravel.checkpoint import checkpoint_at
 from quorate.timetravel.positions import offset_of
 from quorate.verification.log_files import partition_of
-from quorum.log.directory_lock import LOCK_NAME, DirectoryLock
+from quorum.log.directory_lock import LOCK_NAME
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks
 from quorum.runtime.clock import SystemClock
 from snapshot.generator import CheckpointGenerator, CheckpointRequest
 from snapshot.naming import file_path
 from snapshot.reader import CheckpointReader
+
+_IN_USE = (
+    "stop its node, or let the node write one (`quorate snapshot now`); of a past position write "
+    "one from a copy of the directory"
+)
 
 
 @click.command("create", cls=LocalCommand)
@@ -100,8 +106,10 @@ def create(
 def _alone(partition: Path, *, writes: bool) -> AbstractContextManager[object]:
     """The lock of the directory; one that was never started and is only read has no lock file."""
     data_dir = partition.parent
-    if writes or (data_dir / LOCK_NAME).exists():
-        return DirectoryLock(data_dir)
+    if writes:
+        return locked(data_dir, hint=_IN_USE)
+    if OsFileSystem().exists(data_dir / LOCK_NAME):
+        return locked(data_dir, hint=_IN_USE, is_shared=True)
     return nullcontext()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import click
 
@@ -11,10 +10,10 @@ from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import (
-    moment_of,
     moment_options,
     provenance_fields,
     reported_past,
+    source_and_moment,
     warn_of_problems,
 )
 from quorate.cli.session import Session
@@ -23,7 +22,7 @@ from quorate.timetravel.positions import state_at
 
 
 @click.command("state", cls=LocalCommand)
-@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.argument("source")
 @moment_options
 @click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only these kinds.")
 @click.option("--name", help="Only entities of this name, such as orders-0.")
@@ -31,7 +30,7 @@ from quorate.timetravel.positions import state_at
 @pass_session
 def state(
     session: Session,
-    source: Path,
+    source: str,
     at_offset: int | None,
     at_time: str | None,
     uncommitted: bool,
@@ -41,13 +40,15 @@ def state(
 ) -> None:
     """Show the whole metadata in SOURCE as of an offset or a time. Needs no running node.
 
-    SOURCE is a data directory, ours or a Kafka controller's, a copy of one, or a checkpoint. Its
-    node may be running: what is committed when the command starts is read, and nothing is written.
+    SOURCE is a data directory, ours or a Kafka controller's, a copy of one, or a checkpoint; or
+    DIR@OFFSET or DIR@TIME, as for `quorate diff`. Its node may be running: what is committed when
+    the command starts is read, and nothing is written.
     The state is replayed from the nearest checkpoint. as_of_offset says where it ends. Exit code 4
     says that the log no longer reaches back so far, and which is the oldest state.
     """
+    path, moment = source_and_moment(source, at_offset, at_time)
     with reported_past():
-        found = state_at(source, moment_of(at_offset, at_time), with_uncommitted=uncommitted)
+        found = state_at(path, moment, with_uncommitted=uncommitted)
     warn_of_problems(session, found)
     shown = [
         each

@@ -122,6 +122,13 @@ def offset_of(plan: ReadPlan, moment: Moment) -> int:
     return plan.end_offset
 
 
+def first_append_time(plan: ReadPlan) -> int | None:
+    """Return when the first batch that is left was appended, ms since 1970; None without one."""
+    for batch in batches_of(plan, plan.start_offset, plan.start_offset + 1):
+        return batch.header.max_timestamp
+    return None
+
+
 def _offset_at(plan: ReadPlan, time_ms: int) -> int:
     begin = oldest_state(plan)
     if plan.baseline is not None or not plan.segments:

@@ -79,13 +79,15 @@ class Shell:
         return f"{self.state.image.provenance.end_offset}:{path_text(self.path)}> "
 
     def run(self, line: str) -> Answer | None:
-        """Run one line; None for an empty one.
+        """Run one line; None for an empty one, and for a comment, which begins with ``#``.
 
         Raises:
             ShellUsageError: It is no command, or its arguments are wrong.
             NoSuchPathError: It names a path that does not exist.
             AuditError: The wanted state or its changes cannot be shown.
         """
+        if line.lstrip().startswith("#"):
+            return None
         try:
             words = shlex.split(line)
         except ValueError as error:
@@ -174,7 +176,11 @@ class Shell:
             raise ShellUsageError(f"{path_text(path)} is a folder; log shows changes of one entity")
         rows = self._changes_of(entity.key)
         columns = ("offset", "time", "principal", "reason", "record_type")
-        return Answer("Changes", {"path": path_text(path)}, rows, columns)
+        fields: dict[str, object] = {"path": path_text(path)}
+        if begin := oldest_state(self.state.plan):
+            # Of what was trimmed only the state is left.
+            fields["known_from_offset"] = begin
+        return Answer("Changes", fields, rows, columns)
 
     @_command("at [OFFSET|TIME]", "another state of the same source", 0, 1)
     def _at(self, text: str = "") -> Answer:

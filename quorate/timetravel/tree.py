@@ -7,6 +7,7 @@ written ``%2F``, a percent sign ``%25``.
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -118,7 +119,11 @@ class ImageTree:
                 raise NoSuchPathError(f"{path_text(path[:depth])} is no folder")
             below = self._kind(name) if depth == 0 else found.get(name)
             if not below:
-                raise NoSuchPathError(f"there is no {path_text(path[: depth + 1])}")
+                text = f"there is no {path_text(path[: depth + 1])}"
+                known = self._kinds_present() if depth == 0 else list(found)
+                near = difflib.get_close_matches(name, known, 1)
+                near_text = f"; did you mean {path_text((*path[:depth], *near))}?" if near else ""
+                raise NoSuchPathError(text + near_text)
             found = below
         return found
 

@@ -18,27 +18,39 @@ from quorum.errors import StorageError
 LOCK_NAME = ".lock"
 
 
+class DirectoryInUseError(StorageError):
+    """Another process holds the lock of a directory."""
+
+
 class DirectoryLock:
-    """An exclusive lock on ``<directory>/.lock``, held from construction to ``release``.
+    """A lock on ``<directory>/.lock``, held from construction to ``release``.
+
+    It is exclusive, or with ``is_shared`` keeps only those out that change the directory; then the
+    file must exist, and nothing is written: the directory may be on a read-only disk.
 
     Raises:
-        StorageError: Another process holds it, or the directory cannot be written.
+        DirectoryInUseError: Another process holds it.
+        StorageError: The directory cannot be written.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_shared: bool = False) -> None:
         path = directory / LOCK_NAME
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_RDONLY if is_shared else os.O_RDWR | os.O_CREAT
+            self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageError(f"cannot open the lock file: {error.strerror}", path) from error
+        kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
             # A Java process uses this kind of lock, which ignores the first one.
-            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._fd, kind | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._fd)
             self._fd = -1
-            raise StorageError("the data directory is in use by another process", path) from error
+            raise DirectoryInUseError(
+                "the data directory is in use by another process", path
+            ) from error
 
     def release(self) -> None:
         """Release the lock; calling it again does nothing."""

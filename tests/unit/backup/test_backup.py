@@ -20,6 +20,7 @@ from quorate.backup.errors import (
     BackupGapError,
     BackupTargetError,
     NoBackupError,
+    NotInBackupError,
     OtherHistoryError,
 )
 from quorate.backup.manifest import MANIFESTS_KEPT, Manifest, manifest_name, newest_manifest
@@ -76,7 +77,7 @@ def test_a_backup_continues_and_is_restored_to_each_offset(world: World, tmp_pat
         )
         assert found.end.offset == max(each for each in world.log.images if each <= offset)
         assert found.log_digest == world.log.log.digest_at(found.end.offset)
-    with pytest.raises(NoBackupError, match=f"not {end + 1}"):
+    with pytest.raises(NotInBackupError, match=f"not of {end + 1}"):
         unpack(world.storage, manifest, OsFileSystem(), tmp_path / "no", end_offset=end + 1)
     assert end_at_time(world.storage, manifest, TIME_0 + first_end) == first_end + 1
     assert end_at_time(world.storage, manifest, TIME_0 + 10**6) == end

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.backup.errors import NoBackupError
+from quorate.backup.errors import NotInBackupError
 from quorate.backup.manifest import Manifest, newest_manifest
 from quorate.backup.restore import Restoration, restore
 from quorate.backup.storage import DirectoryStorage, Storage
@@ -101,7 +101,7 @@ def test_an_earlier_offset_leaves_out_what_came_later(world: World, tmp_path: Pa
     assert begun.incarnation.kept == OffsetAndEpoch(first_end, 1)
     after = backed_up(tmp_path / "new", DirectoryStorage(tmp_path / "again"))[0]
     assert after.state_digest == digest
-    with pytest.raises(NoBackupError):
+    with pytest.raises(NotInBackupError):
         restored(world.storage, OsFileSystem(), tmp_path / "no", end=end + 1)
 
 

@@ -16,10 +16,12 @@ from quorate.cli.main import main
 from quorum.errors import IdentityError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity
+from quorum.types import OffsetAndEpoch
 from statemachine.dump import state_digest
 from statemachine.records import TopicRecord
-from tests.support.audit_log import TIME_0, AuditLog
+from tests.support.audit_log import CLUSTER_ID, TIME_0, AuditLog
 from tests.support.backed_up_log import World, trimmed
+from tests.support.kafka_directory import KafkaDirectory
 
 
 def ran(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[str, Any], str]:
@@ -57,6 +59,80 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     other.elect(1)
     other.commit()
     assert ran(capsys, "create", target, "--from", other.home)[0] == 6
+
+
+def test_a_target_with_other_files_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goal: nobody writes a backup into a data directory, because --from was forgotten."""
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    log.commit()
+    other = AuditLog(tmp_path / "other")
+    before = sorted(other.home.rglob("*"))
+    status, _, error = ran(capsys, "create", other.home, "--from", log.home)
+    assert (status, "files, such as" in error, "--from" in error) == (6, True, True)
+    assert sorted(other.home.rglob("*")) == before
+    left = tmp_path / "left"
+    (left / "lost+found").mkdir(parents=True)
+    (left / "log").mkdir()
+    assert ran(capsys, "create", left, "--from", log.home)[0] == 0
+    (left / "notes.txt").write_text("ours")
+    assert ran(capsys, "create", left, "--from", log.home)[0] == 0
+    with DirectoryStorage(left).lock():
+        status, _, error = ran(capsys, "create", left, "--from", log.home)
+    assert (status, "another backup runs" in error) == (6, True)
+
+
+def test_a_source_without_committed_records_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goal: an empty backup of one of several Kafka controllers is not taken for a good one."""
+    kafka = KafkaDirectory(tmp_path / "kafka", voters=3)
+    kafka.batch(TopicRecord("a", b"a" * 16))
+    status, _, error = ran(capsys, "create", tmp_path / "target", "--from", kafka.path)
+    assert (status, "no record is known to be committed" in error) == (4, True)
+    assert ran(capsys, "verify", tmp_path / "target")[0] == 4
+
+
+def test_what_a_source_lacks_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    log.commit()
+    (log.home / "meta.properties").unlink()
+    status, _, error = ran(capsys, "create", tmp_path / "target", "--from", log.home)
+    assert (status, "meta.properties: the directory is not formatted" in error) == (0, True)
+
+
+def test_positions_that_a_backup_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    log.world(5, 20)
+    end = log.commit()
+    begin = log.checkpoint().offset
+    log.log.advance_start(OffsetAndEpoch(begin, 1))
+    target, folder = tmp_path / "target", tmp_path / "new"
+    assert ran(capsys, "create", target, "--from", log.home)[0] == 0
+    new = (folder, "--node-id", 1, "--endpoint", "n1:9093", "--cluster-id", CLUSTER_ID)
+    for command, option in (((folder,), "--to"), (new, "--at")):
+        name = "extract" if option == "--to" else "restore"
+        status, _, error = ran(capsys, name, target, *command, f"{option}-offset", end + 1)
+        assert (status, f"offsets {begin} to {end}, not of {end + 1}" in error) == (4, True)
+        status, _, error = ran(capsys, name, target, *command, f"{option}-time", "2001-01-01")
+        assert (status, f"as of offset {begin}: earlier states" in error) == (4, True)
+        assert "backup create" not in error
+        assert not folder.exists(), "nothing is made of an impossible request"
+
+
+def test_a_drill_needs_its_scratch_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, error = ran(capsys, "drill", tmp_path, "--scratch", tmp_path / "nowhere")
+    assert (status, "does not exist" in error) == (2, True)
+    status, _, error = ran(capsys, "verify", tmp_path / "nowhere")
+    assert (status, f"{tmp_path / 'nowhere'}: no complete backup" in error) == (4, True)
 
 
 def test_a_url_of_fsspec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,9 +199,9 @@ def test_extract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
             load_identity(OsFileSystem(), directory)
     assert ran(capsys, "extract", target, directory)[0] == 5
     status, _, error = ran(capsys, "extract", target, tmp_path / "no", "--to-offset", end + 1)
-    assert (status, f"to {end}, not {end + 1}" in error) == (4, True)
+    assert (status, f"to {end}, not of {end + 1}" in error) == (4, True)
     status, _, error = ran(capsys, "extract", target, tmp_path / "no", "--to-time", TIME_0)
-    assert (status, "of a later time" in error) == (4, True)
+    assert (status, "earlier states are not in it" in error) == (4, True)
     assert ran(capsys, "extract", target, tmp_path / "no", "--to-time", 1, "--to-offset", 1)[0] == 2
 
 

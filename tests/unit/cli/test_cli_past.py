@@ -63,6 +63,39 @@ def test_a_state_that_cannot_be_shown_ends_with_4(
     assert run(capsys, "state", str(log.home), "--at-time", "soon")[0] == 2
 
 
+def test_a_position_behind_the_directory(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "state", f"{log.home}@3")[1]["as_of_offset"] == 3
+    assert run(capsys, "shell", f"{log.home}@3", "pwd")[0] == 0
+    status, _, error = run(capsys, "state", f"{log.home}@3", "--at-offset", "2")
+    assert (status, "names a position already" in error) == (2, True)
+    status, _, error = run(capsys, "state", "nowhere")
+    assert (status, "no such file or directory" in error) == (4, True)
+
+
+def test_an_empty_state_says_why(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
+    status, found, error = run(capsys, "state", str(log.home), "--at-time", "2001-01-01")
+    assert (status, found["as_of_offset"], found["rows"]) == (0, 0, [])
+    assert "before the first record of the log, of 2023-11-14T22:13:20.000+00:00" in error
+    assert "note:" not in run(capsys, "state", str(log.home), "--at-offset", "1")[2]
+
+
+def test_other_files_are_no_damage(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only a file that is a segment or a checkpoint by its name is damaged."""
+    status, _, error = run(capsys, "state", str(log.home / "meta.properties"))
+    assert (status, "neither a log segment nor a checkpoint" in error) == (4, True)
+    segment = log.home.parent / "00000000000000000000.log"
+    segment.write_bytes((log.home / "meta.properties").read_bytes())
+    status, _, error = run(capsys, "state", str(segment))
+    assert (status, "section Damage" in error) == (8, True)
+
+
+def test_a_lone_segment_names_the_option(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
+    (segment,) = log.partition.glob("*.log")
+    _, found, error = run(capsys, "state", str(segment))
+    assert (found["as_of_offset"], "the option uncommitted" in error) == (0, True)
+    assert run(capsys, "state", str(segment), "--uncommitted")[1]["as_of_offset"] == log.end
+
+
 def test_a_damaged_log_ends_with_8(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
     (segment,) = log.partition.glob("*.log")
     data = bytearray(segment.read_bytes())
@@ -100,6 +133,22 @@ def test_equal_states_end_with_0(log: AuditLog, capsys: pytest.CaptureFixture[st
     status, found, _ = run(capsys, "diff", str(copy), str(log.home))
     assert (status, found["rows"], found["same_history"]) == (0, [], True)
     assert run(capsys, "diff", str(log.home), "nowhere")[0] == 4
+
+
+def test_why_authors_are_not_known(
+    log: AuditLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = AuditLog(tmp_path / "other", cluster_id="another")
+    other.elect(1)
+    other.commit()
+    status, found, error = run(capsys, "diff", str(log.home), str(other.home))
+    assert (status, found["same_history"]) == (3, False)
+    assert "of different clusters, audit-test and another: who and why are not known" in error
+    fork = log.fork(tmp_path / "fork", 3, 2)
+    fork.commit()
+    fork.command(TopicRecord("new", b"n" * 16))
+    fork.commit()
+    assert "have different histories" in run(capsys, "diff", str(log.home), str(fork.home))[2]
 
 
 def test_what_people_see(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:

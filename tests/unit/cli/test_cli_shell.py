@@ -110,6 +110,22 @@ def test_another_moment_of_the_same_source(log: AuditLog) -> None:
     assert lines(shell, "ls /topic") != ["orders"]
 
 
+def test_a_comment_is_passed_over(shell: Shell) -> None:
+    assert shell.run("  # ls") is None
+    assert lines(shell, "ls '#'/../topic") == ["%2E%2E", "orders"]
+
+
+def test_changes_that_were_trimmed_are_said_to_be_unknown(log: AuditLog) -> None:
+    log.log.advance_start(log.checkpoint())
+    begin = log.end
+    log.command(ConfigRecord(2, "orders", "retention.ms", "2"), principal="User:eve")
+    log.commit()
+    answer = Shell(state_at(log.home)).run("log /config/topic:orders/retention.ms")
+    assert answer is not None
+    assert answer.fields["known_from_offset"] == begin
+    assert [row["principal"] for row in answer.rows or ()] == ["User:eve"]
+
+
 def test_completion(shell: Shell) -> None:
     assert shell.completions("c", is_command=True) == ["cd", "cat"]
     assert shell.completions("/to", is_command=False) == ["/topic/"]
@@ -123,6 +139,8 @@ def test_completion(shell: Shell) -> None:
     ("line", "status", "says"),
     [
         ("cat /topic/none", 4, "there is no /topic/none"),
+        ("cat /topic/order", 4, "did you mean /topic/orders?"),
+        ("ls topics", 4, "did you mean /topic?"),
         ("cat /topic/orders/0", 4, "/topic/orders is no folder"),
         ("cd /topic/orders", 4, "is no folder"),
         ("cat /topic", 2, "is a folder"),

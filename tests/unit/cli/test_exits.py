@@ -56,6 +56,13 @@ def test_failures(error: Exception, status: Exit) -> None:
     assert exit_for(error) is status
 
 
+def test_missing_permission_names_the_account() -> None:
+    error = errors.StorageError("cannot open: Permission denied", "x")
+    error.__cause__ = PermissionError()
+    assert "the account that owns the files" in hint_for(error)
+    assert hint_for(errors.StorageError("cannot open", "x")) == ""
+
+
 def test_hints_name_the_next_step() -> None:
     assert "quorate format" in hint_for(errors.IdentityError("x"))
     assert "operations/recover.md" in hint_for(errors.CorruptBatchError("x"))

@@ -89,10 +89,14 @@ def test_two_of_three_need_no_recovery(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_what_no_plan_can_be_made_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     left = node(tmp_path, 1, 3)
+    capsys.readouterr()
     assert main(["recover", "plan", str(tmp_path / "nowhere")]) == Exit.USAGE
+    assert main(["recover", "plan", str(partition_directory(left))]) == Exit.USAGE
+    assert capsys.readouterr().err.count("contains __cluster_metadata-0") == 2
     with DirectoryLock(left):
-        assert main(["recover", "plan", str(left)]) != Exit.OK
-    assert "in use by another process" in capsys.readouterr().err
+        assert main(["recover", "plan", str(left)]) == Exit.REFUSED
+    shown = capsys.readouterr().err
+    assert ("in use by another process" in shown, "stop its node first" in shown) == (True, True)
     assert main(["recover", "plan", str(left), str(left)]) == Exit.USAGE
     assert "named twice" in capsys.readouterr().err
     copied = shutil.copytree(left, tmp_path / "copy")
@@ -133,7 +137,9 @@ def test_apply_begins_an_incarnation_and_the_log_says_why(
     assert (begun["number"], begun["previous_id"], begun["kept_end_offset"]) == (1, None, 2)
     assert (found["end_offset"], found["end_epoch"]) == (7, 1001)
     assert [each["node_id"] for each in found["removed_voters"]] == [2, 3]
+    assert f"\n  quorate format --cluster-id {CLUSTER}" in shown.err
     assert f"--log-incarnation {begun['id']}" in shown.err
+    assert "\\n" not in shown.err
     identity = load_identity(OsFileSystem(), left)
     assert uuid_to_text(identity.log_incarnation_id) == begun["id"]
 
@@ -157,7 +163,9 @@ def test_apply_needs_the_cluster_id_and_no_other_consent(
 ) -> None:
     left = node(tmp_path, 1, 3)
     before = contents(left)
+    capsys.readouterr()
     assert applied(left) == Exit.REFUSED
+    assert "the cluster id is missing, nothing was changed. Going on" in capsys.readouterr().err
     assert applied(left, "--yes") == Exit.USAGE
     assert applied(left, "--cluster-id", "another") == Exit.REFUSED
     assert "nothing was changed" in capsys.readouterr().err
@@ -196,6 +204,28 @@ def test_apply_refuses_the_worse_log_a_majority_and_another_incarnation(
     capsys.readouterr()
     assert main(["recover", "plan", str(third), str(second)]) == Exit.REFUSED
     assert "leave out the directories" in capsys.readouterr().err
+
+
+def test_a_log_without_a_recovery_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = node(tmp_path, 1, 3)
+    capsys.readouterr()
+    assert main(["recover", "report", str(left)]) == Exit.OK
+    assert "no recovery and no restore began" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["recover", "report", str(tmp_path / "empty")]) == Exit.NOT_FOUND
+    assert "no log segments" in capsys.readouterr().err
+    assert main(["recover", "report", str(left / "meta.properties")]) == Exit.USAGE
+
+
+def test_nothing_to_force_is_not_announced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = node(tmp_path, 1, 3, committed=4)
+    capsys.readouterr()
+    assert applied(left) == Exit.REFUSED
+    assert "become committed" not in capsys.readouterr().err
 
 
 def test_an_observer_goes_on_if_its_address_is_named(

@@ -120,7 +120,7 @@ def test_refusals(log: AuditLog, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (status, "offset 0" in error) == (4, True)
     with DirectoryLock(log.home):
         status, _, error = created(capsys, log.home)
-    assert (status, "in use" in error) == (1, True)
+    assert (status, "in use" in error, "`quorate snapshot now`" in error) == (6, True, True)
     assert not list(log.partition.glob("*.checkpoint"))
 
 

@@ -13,7 +13,7 @@ from quorum.errors import (
     IdentityError,
     StorageError,
 )
-from quorum.log.directory_lock import DirectoryLock
+from quorum.log.directory_lock import LOCK_NAME, DirectoryInUseError, DirectoryLock
 from quorum.log.election_store import ElectionFile, decode_election_state, encode_election_state
 from quorum.log.epoch_file import decode_epochs, encode_epochs
 from quorum.log.filesystem import OsFileSystem
@@ -312,6 +312,18 @@ def test_one_process_at_a_time(tmp_path):
         pass
     with pytest.raises(StorageError, match="cannot open the lock file"):
         DirectoryLock(tmp_path / "missing")
+
+
+def test_readers_share_a_lock_and_write_nothing(tmp_path):
+    with pytest.raises(StorageError, match="cannot open the lock file"):
+        DirectoryLock(tmp_path, is_shared=True)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / LOCK_NAME).touch(mode=0o400)
+    with DirectoryLock(tmp_path, is_shared=True), DirectoryLock(tmp_path, is_shared=True):
+        with pytest.raises(DirectoryInUseError):
+            DirectoryLock(tmp_path)
+    with DirectoryLock(tmp_path), pytest.raises(DirectoryInUseError):
+        DirectoryLock(tmp_path, is_shared=True)
 
 
 def test_real_disk_errors_are_translated(tmp_path):
