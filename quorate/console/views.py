@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
+from quorate.console.broker_counts import BrokerCounts
 from quorate.console.comparison import diff_document
 from quorate.console.feature_rows import feature_rows
 from quorate.console.follower import Follower
 from quorate.console.index import Index
-from quorate.console.paging import NotFoundError, like, number_of, select_page, text_of
+from quorate.console.paging import (
+    PAGE_ROWS,
+    NotFoundError,
+    like,
+    number_of,
+    select_page,
+    text_of,
+)
 from quorate.console.quorum_document import quorum_document
 from quorum.v1.admin_pb2 import DescribeQuorumResponse
 from statemachine.dump import count_records
@@ -42,6 +50,7 @@ class Sources:
     follower: Follower
     index: Index
     alerts: AlertStates
+    counts: BrokerCounts = field(default_factory=BrokerCounts)
 
     @property
     def image(self) -> MetadataImage:
@@ -196,13 +205,14 @@ def brokers(sources: Sources, query: Query) -> Document:
     """Brokers, fenced ones first."""
     text = text_of(query, "q")
     image = sources.image
-    rows = [_broker(image, each) for each in image.brokers.values()]
-    if text:
-        rows = [each for each in rows if text in f"{each['id']} {each['rack']} {each['listeners']}"]
-    rows.sort(key=lambda each: (not each["is_fenced"], not each["is_shutting_down"], each["id"]))
+    found = [each for each in image.brokers.values() if not text or text in _words(each)]
+    found.sort(key=lambda each: (not each.fenced, not each.in_controlled_shutdown, each.id))
     page = number_of(query, "page", 0)
-    shown = rows[page * 50 : page * 50 + 50]
-    return {"q": text, "page": page, "has_more": len(rows) > page * 50 + 50, "rows": shown}
+    start = page * PAGE_ROWS
+    # Counted for those shown only.
+    sources.counts.forget_others(image)
+    rows = [_broker(sources, image, each) for each in found[start : start + PAGE_ROWS]]
+    return {"q": text, "page": page, "has_more": len(found) > start + PAGE_ROWS, "rows": rows}
 
 
 def history(sources: Sources, query: Query) -> Document:
@@ -294,18 +304,24 @@ def _change(row: Mapping[str, Any]) -> Document:
     return {**kept, "derived": bool(row["derived"]), "change": change, "fields": fields}
 
 
-def _broker(image: MetadataImage, broker: BrokerRegistration) -> Document:
+def _words(broker: BrokerRegistration) -> str:
+    return f"{broker.id} {broker.rack or ''} {_listeners(broker)}"
+
+
+def _listeners(broker: BrokerRegistration) -> str:
+    return " ".join(f"{each.name}://{each.host}:{each.port}" for each in broker.endpoints)
+
+
+def _broker(sources: Sources, image: MetadataImage, broker: BrokerRegistration) -> Document:
     return {
         "id": broker.id,
         "epoch": broker.epoch,
         "is_fenced": broker.fenced,
         "is_shutting_down": broker.in_controlled_shutdown,
         "rack": broker.rack or "",
-        "listeners": " ".join(
-            f"{each.name}://{each.host}:{each.port}" for each in broker.endpoints
-        ),
-        "leads": len(image.topics.led_by(broker.id)),
-        "in_sync": len(image.topics.in_isr_of(broker.id)),
+        "listeners": _listeners(broker),
+        "leads": sources.counts.led(image, broker.id),
+        "in_sync": sources.counts.in_sync(image, broker.id),
     }
 
 

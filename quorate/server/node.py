@@ -120,6 +120,9 @@ class ServerNode:
         )
         self._bootstrap = bootstrap_peers(config)
         self._relays = relay_peers(config)
+        has_voters = any(each.voters for each in stores.state.voters)
+        self.knows_no_peer = not (has_voters or self._bootstrap or self._relays)
+        """Whether it has nobody to ask for a leader: a new node without ``bootstrap.servers``."""
         self._supervisor = Supervisor()
         self._link = self._make_link(stores)
         self.host.network = self._network = PeerNetwork(self._link)

@@ -94,6 +94,8 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     StopSignals(ending)
     loop.add_signal_handler(signal.SIGHUP, reload)
     log_boot(node.boot_report)
+    if node.knows_no_peer:
+        _log.warning("event=no_peer_known setting=bootstrap.servers")
     if config.security.mode == INSECURE and config.security.unsafe_insecure_listeners:
         _log.warning("event=listening_without_security mode=%s", config.security.mode)
     if config.node.huge_pages:

@@ -11,8 +11,9 @@ See: docs/reference/protocol.md (services), KIP-320, requirement 320.5.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage
+from quorate.services.change_message import ChangeMessage
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_range import LogRange
 from quorate.services.ports import WatchedNode
@@ -23,6 +24,9 @@ from statemachine.codec import encode_record
 from statemachine.dump import dump_records
 from statemachine.image import MetadataImage
 from statemachine.redacted_records import without_secrets
+
+STATE_BYTES_MAX: Final = 64 << 10
+"""Bytes of records in one message of a state. Each is made on the event loop, in some 3 ms."""
 
 
 class WatchCursor:
@@ -111,14 +115,14 @@ class WatchCursor:
 def state_chunks(
     image: MetadataImage, *, is_typed: bool = False, with_secrets: bool = False
 ) -> Iterator[metadata_pb2.WatchResponse]:
-    """Yield the whole state as messages of about ``CHANGE_BYTES_MAX``; the last one is marked."""
+    """Yield the whole state as messages of about ``STATE_BYTES_MAX``; the last one is marked."""
     number = 0
     chunk = _chunk(image, number)
     size = 0
     for stored in dump_records(image):
         record = stored if with_secrets else without_secrets(stored)
         value = encode_record(record)
-        if size + len(value) > CHANGE_BYTES_MAX and size:
+        if size + len(value) > STATE_BYTES_MAX and size:
             yield chunk
             number += 1
             chunk = _chunk(image, number)

@@ -238,7 +238,7 @@ def test_a_late_answer_to_a_cancelled_call_is_dropped():
 
 
 def test_the_state_comes_in_chunks_that_add_up(monkeypatch):
-    monkeypatch.setattr(watch_cursor, "CHANGE_BYTES_MAX", 200)
+    monkeypatch.setattr(watch_cursor, "STATE_BYTES_MAX", 200)
 
     async def scenario(log, nodes, stub, servers):
         records = [ConfigRecord(2, f"t{n}", "k", "v" * 50) for n in range(20)]
