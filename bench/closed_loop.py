@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 
 from quorate.client.client import Client
+from quorate.client.results.commands import RegisterBrokerResult
 from quorate.client.writes import TOPIC
 from quorum.v1 import commands_pb2 as wire
 
@@ -59,7 +60,7 @@ async def create_topics(client: Client, broker_id: int = 1001) -> None:
     await client.heartbeat(
         wire.BrokerHeartbeat(
             broker_id=broker_id,
-            broker_epoch=applied.result.register_broker.broker_epoch,
+            broker_epoch=applied.yielded(RegisterBrokerResult).broker_epoch,
             metadata_offset=(1 << 62) - 1,
         )
     )

@@ -20,12 +20,13 @@ from bench.closed_loop import percentile, topic_name
 from bench.loop import loop_factory
 from quorate.client.client import Client
 from quorate.client.queries import LINEARIZABLE, LOCAL
+from quorate.client.results import DescribeConfigsResponse
 from quorate.client.writes import TOPIC
 from quorate.demo.local_cluster import LocalCluster
 from quorum.v1 import metadata_pb2, metadata_pb2_grpc
 
 READERS = 64
-_Read: TypeAlias = Callable[[str, str], Awaitable[metadata_pb2.DescribeConfigsResponse]]
+_Read: TypeAlias = Callable[[str, str], Awaitable[DescribeConfigsResponse]]
 """Reads one topic's configuration at a given level."""
 _LEVELS = {"linearizable": LINEARIZABLE, "local": LOCAL}
 
@@ -48,7 +49,7 @@ class ReadRate:
 async def _by_stream(address: str) -> AsyncIterator[_Read]:
     async with Client([address], timeout_seconds=30) as client:
 
-        async def read(topic: str, level: str) -> metadata_pb2.DescribeConfigsResponse:
+        async def read(topic: str, level: str) -> DescribeConfigsResponse:
             return await client.describe_configs([(TOPIC, topic)], read=_LEVELS[level])
 
         yield read
@@ -59,15 +60,12 @@ async def _by_calls(address: str) -> AsyncIterator[_Read]:
     async with grpc.aio.insecure_channel(address) as channel:
         stub = metadata_pb2_grpc.MetadataServiceStub(channel)  # type: ignore[no-untyped-call]  # generated
 
-        async def read(topic: str, level: str) -> metadata_pb2.DescribeConfigsResponse:
+        async def read(topic: str, level: str) -> DescribeConfigsResponse:
             request = metadata_pb2.DescribeConfigsRequest(
                 read=_LEVELS[level],
                 resources=[metadata_pb2.ConfigResource(type=TOPIC, name=topic)],
             )
-            answer: metadata_pb2.DescribeConfigsResponse = await stub.DescribeConfigs(
-                request, timeout=30
-            )
-            return answer
+            return DescribeConfigsResponse.of(await stub.DescribeConfigs(request, timeout=30))
 
         yield read
 

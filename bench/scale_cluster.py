@@ -20,6 +20,7 @@ from bench.closed_loop import percentile
 from bench.scale_image import BROKERS, PARTITIONS_PER_TOPIC, REPLICAS
 from bench.watch_fan_out import resident_mib
 from quorate.client.client import Client
+from quorate.client.results.commands import RegisterBrokerResult
 from quorate.client.writes import TOPIC
 from quorate.demo.local_cluster import LocalCluster, LocalNode
 from quorum.v1 import commands_pb2 as wire
@@ -99,7 +100,7 @@ class ManyPartitions:
             for name, low, high in (("metadata.version", 7, 33), ("kraft.version", 0, 1)):
                 registration.features.add(name=name, min_version=low, max_version=high)
             applied = await self._client.register_broker(registration)
-            self._epochs[broker_id] = applied.result.register_broker.broker_epoch
+            self._epochs[broker_id] = applied.yielded(RegisterBrokerResult).broker_epoch
         await self._beat()
 
     async def _beat(self) -> None:

@@ -111,7 +111,7 @@ def _message(
     path = f"{parent}.{name}" if parent else name
     indent = "  " * path.count(".")
     yield f"{indent}message {name} {{"
-    inside: dict[str, tuple[FieldSpec, ...]] = {}
+    inside: dict[str, StructOf] = {}
     body = []
     taken = {number for (message, _), number in known.items() if message == path}
     for spec in fields:
@@ -121,12 +121,13 @@ def _message(
             taken.add(number)
         struct = _struct(spec.kind)
         if struct is not None:
-            inside[struct.struct.__name__] = struct.fields
+            inside[struct.struct.__name__] = struct
         if spec.since:
             body.append(f"{indent}  // From version {spec.since} on.")
         body.append(f"{indent}  {_type(spec)} {spec.name} = {number};")
-    for struct_name, struct_fields in inside.items():
-        yield from _message(struct_name, struct_fields, known, path)
+    for struct_name, struct in inside.items():
+        yield from _comment((struct.struct.__doc__ or "").splitlines()[0], f"{indent}  ")
+        yield from _message(struct_name, struct.fields, known, path)
     yield from body
     yield f"{indent}}}"
 
@@ -145,9 +146,8 @@ def _type(spec: FieldSpec) -> str:
             return f"repeated {element}"
         if element not in ("int32", "bytes"):
             raise SystemExit(f"no message for an absent list of {element}: {spec.name}")
-        return f"{element.capitalize()}Values"
-    is_message = isinstance(kind, StructOf)
-    return f"optional {_name(kind)}" if spec.nullable and not is_message else _name(kind)
+        return f"optional {element.capitalize()}Values"
+    return f"optional {_name(kind)}" if spec.nullable else _name(kind)
 
 
 def _name(kind: Kind) -> str:

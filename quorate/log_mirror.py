@@ -164,8 +164,8 @@ class _Mirror:
                 raise
             self._take_state(log, error.bounds.earliest_offset)
             return True
-        if response.HasField("diverging"):
-            raise self._truncated(response.diverging.offset, response.diverging.epoch)
+        if (hint := response.diverging) is not None:
+            raise self._truncated(hint.offset, hint.epoch)
         for header in scan_batches(response.records):
             data = response.records[header.position : header.end_position]
             log.append(data, base_offset=header.base_offset, end_offset=header.end_offset)

@@ -26,6 +26,7 @@ from quorate.client.errors import (
     UnavailableError,
 )
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
+from quorate.client.results import metadata as results
 from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
@@ -38,7 +39,6 @@ from quorum.v1.metadata_pb2 import (
     FetchLogRequest,
     FetchLogResponse,
     ListOffsetsRequest,
-    ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     StateChunk,
@@ -88,32 +88,32 @@ class _Calls:
     def __init__(self, cluster: Population) -> None:
         self._cluster = cluster
 
-    async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
+    async def fetch_log(self, request: FetchLogRequest) -> results.FetchLogResponse:
         """As ``Queries.fetch_log``."""
         call = _Call(lambda reads: reads.fetch(request, "consumer"), request.offset)
-        found: FetchLogResponse = await call
-        return found
+        return results.FetchLogResponse.of(await call)
 
-    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
+    async def list_offsets(
+        self, timestamp: int, *, leader_epoch: int = -1
+    ) -> results.ListOffsetsResponse:
         """As ``Queries.list_offsets``."""
         request = ListOffsetsRequest(timestamp=timestamp, current_leader_epoch=leader_epoch)
-        found: ListOffsetsResponse = await _Call(lambda reads: reads.list_offsets(request))
-        return found
+        found = await _Call(lambda reads: reads.list_offsets(request))
+        return results.ListOffsetsResponse.of(found)
 
     async def offset_for_leader_epoch(
         self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
-    ) -> OffsetForLeaderEpochResponse:
+    ) -> results.OffsetForLeaderEpochResponse:
         """As ``Queries.offset_for_leader_epoch``."""
         request = OffsetForLeaderEpochRequest(
             leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
         )
+        found = await _Call(lambda reads: reads.offset_for_leader_epoch(request))
+        return results.OffsetForLeaderEpochResponse.of(found)
 
-        found: OffsetForLeaderEpochResponse = await _Call(
-            lambda reads: reads.offset_for_leader_epoch(request)
-        )
-        return found
-
-    async def read_state(self, *, at_least_offset: int, **_: bool) -> AsyncGenerator[StateChunk]:
+    async def read_state(
+        self, *, at_least_offset: int, **_: bool
+    ) -> AsyncGenerator[results.StateChunk]:
         """As ``Client.read_state``, in one call; consumers always want that of a checkpoint."""
         chunks: list[StateChunk] = await _Call(
             lambda reads: read_state(self._cluster, reads, at_least_offset)
@@ -121,7 +121,7 @@ class _Calls:
         if chunks[0].offset < at_least_offset:
             raise UnavailableError(f"a state at {chunks[0].offset}, and not {at_least_offset}")
         for chunk in chunks:
-            yield chunk
+            yield results.StateChunk.of(chunk)
 
 
 class Consumer:

@@ -21,6 +21,7 @@ PURE = ("digest", "log_position", "scram", "supervisor")
 """Modules of ``quorum`` that need the standard library only."""
 MODULES = {
     "quorate/client": PACKAGE,
+    "quorate/client/results": f"{PACKAGE}/results",
     "quorum/v1": f"{PACKAGE}/v1",
     **{f"quorum/{name}.py": f"{PACKAGE}/{name}.py" for name in PURE},
 }

@@ -81,10 +81,10 @@ class NodeSource:
                 begin = self._state.log_start
                 raise BackupGapError(f"{name}: its log begins at offset {begin}") from error
             raise OtherHistoryError(f"{name}: ends before the backup: {error}") from error
-        if found.HasField("diverging"):
+        if (hint := found.diverging) is not None:
             raise OtherHistoryError(
                 f"{name}: its log differs from that of the backup, at offset "
-                f"{found.diverging.offset} or before"
+                f"{hint.offset} or before"
             )
         # The epochs of two incarnations of a log may be the same by chance; digests are not.
         answer = await self._client.offset_for_leader_epoch(end.epoch, digest_offset=end.offset)

@@ -29,15 +29,15 @@ from quorate.broker_agent.handler import (
 from quorate.broker_agent.settings import AgentSettings
 from quorate.client.errors import ClientError, RefusedError
 from quorate.client.pending import Applied
+from quorate.client.results.commands import (
+    AssignReplicasToDirsResult,
+    BrokerHeartbeatResult,
+    RegisterBrokerResult,
+)
 from quorate.client.watch import Watch
 from quorum.errors import ErrorCode
 from quorum.types import Uuid
-from quorum.v1.commands_pb2 import (
-    AssignReplicasToDirs,
-    BrokerHeartbeat,
-    BrokerHeartbeatResult,
-    RegisterBroker,
-)
+from quorum.v1.commands_pb2 import AssignReplicasToDirs, BrokerHeartbeat, RegisterBroker
 from statemachine.image import MetadataImage
 from statemachine.sections.cluster import NO_EPOCH
 
@@ -193,7 +193,7 @@ class BrokerAgent:
 
     async def _register(self, seconds: float) -> None:
         applied = await self._calls.register_broker(self._settings.registration(), timeout=seconds)
-        self._hold(applied.result.register_broker.broker_epoch)
+        self._hold(applied.yielded(RegisterBrokerResult).broker_epoch)
 
     def _hold(self, broker_epoch: int) -> None:
         if broker_epoch > self._generation.broker_epoch:
@@ -237,7 +237,7 @@ class BrokerAgent:
         except ClientError as error:
             self._handler.report(Waiting(f"heartbeat lost: {error}"))
             return None
-        return applied.result.broker_heartbeat
+        return applied.yielded(BrokerHeartbeatResult)
 
     async def _report_directories(self) -> None:
         request = self._reports.request(self._generation.broker_epoch)
@@ -250,7 +250,7 @@ class BrokerAgent:
             # The next heartbeat finds out about the registration, and this is sent again.
             self._handler.report(Waiting(f"directories not reported: {error}"))
             return
-        self._reports.take(applied.result.assign_replicas_to_dirs)
+        self._reports.take(applied.yielded(AssignReplicasToDirsResult))
 
     async def _register_again(self, stale: RefusedError) -> None:
         """Register after the registration was removed; give up if another process has it.

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.broker_agent.commands import LeaderAndIsr
+from quorate.client.results.commands import AssignReplicasToDirsResult
 from quorum.types import NodeId, Uuid
-from quorum.v1.commands_pb2 import (
-    AssignReplicasToDirs,
-    AssignReplicasToDirsResult,
-    DirectoryAssignment,
-    PartitionNumbers,
-)
+from quorum.v1.commands_pb2 import AssignReplicasToDirs, DirectoryAssignment, PartitionNumbers
 from statemachine.sections.partition_index import PartitionKey
 
 REPLICAS_PER_REQUEST_MAX = 2_000

@@ -11,9 +11,9 @@ from quorate.broker_agent.derivation import CommandDerivation
 from quorate.broker_agent.handler import CommandHandler, HistoryLost
 from quorate.broker_agent.image_feed import ImageFeed
 from quorate.client.errors import LogTruncationError
+from quorate.client.results.metadata import ChangeBatch, StateChunk
 from quorate.client.watch import Watch
 from quorum.types import NodeId
-from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk
 from statemachine.codec import decode_record
 from statemachine.image import MetadataImage
 

@@ -20,6 +20,7 @@ from quorate.cli.connection import (
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.client.results.commands import AclEntry, CreateAclsResult, DeleteAclsResult
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import ReadOptions
 
@@ -123,7 +124,7 @@ def add(
     )
     show_applied(
         session, "AclsAdded", applied, dry_run=dry_run,
-        created=applied.result.create_acls.created_count,
+        created=applied.yielded(CreateAclsResult).created_count,
     )  # fmt: skip
 
 
@@ -193,7 +194,7 @@ def remove(session: Session, wanted: wire.AclFilter, yes: bool, dry_run: bool, r
     applied = ask(
         session, lambda client: client.delete_acls([wanted], dry_run=dry_run), reason=reason
     )
-    removed = applied.result.delete_acls.removed
+    removed = applied.yielded(DeleteAclsResult).removed
     position = {"dry_run": dry_run, "end_offset": applied.offset, "epoch": applied.epoch}
     session.show(Result("AclsRemoved", position, rows=[_row(each) for each in removed],
                         columns=_COLUMNS))  # fmt: skip
@@ -218,7 +219,7 @@ def list_command(session: Session, wanted: wire.AclFilter, read: ReadOptions) ->
     )
 
 
-def _row(entry: wire.AclEntry) -> dict[str, object]:
+def _row(entry: AclEntry) -> dict[str, object]:
     return {
         "principal": entry.principal,
         "permission": _text(wire.AclPermissionType, "ACL_PERMISSION_TYPE", entry.permission_type),

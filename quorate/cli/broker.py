@@ -23,10 +23,11 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.requests import drawn_uuid
 from quorate.cli.session import Session
+from quorate.client.results.admin import BrokerDescription, DescribeClusterResponse
+from quorate.client.results.commands import RegisterBrokerResult
 from quorate.config.addresses import parse_address
 from quorate.features import SUPPORTED_FEATURES
 from quorum.types import Endpoint, uuid_from_text, uuid_to_text
-from quorum.v1.admin_pb2 import BrokerDescription, DescribeClusterResponse
 from quorum.v1.commands_pb2 import BrokerListener, RegisterBroker, SupportedFeature
 from quorum.v1.metadata_pb2 import ReadOptions
 
@@ -108,7 +109,7 @@ def register(
     async def work(client: Client) -> None:
         request.cluster_id = (await client.describe_cluster()).cluster_id
         applied = await client.register_broker(request)
-        epoch = applied.result.register_broker.broker_epoch
+        epoch = applied.yielded(RegisterBrokerResult).broker_epoch
         show_applied(
             session,
             "BrokerRegistered",
@@ -248,7 +249,7 @@ def _row(found: BrokerDescription) -> dict[str, object]:
         "broker_id": found.broker_id,
         "state": state_of(found),
         "broker_epoch": found.broker_epoch,
-        "rack": found.rack if found.HasField("rack") else None,
+        "rack": found.rack,
         "listeners": [
             f"{listener.name}://{Endpoint(listener.name, listener.host, listener.port).address}"
             for listener in found.listeners

@@ -14,6 +14,7 @@ from quorate.cli.connection import ask, refusal_exit, result_name, show_applied,
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.client.results.commands import AssignReplicasToDirsResult, CordonLogDirsResult
 from quorum.types import uuid_from_text, uuid_to_text
 from quorum.v1 import commands_pb2 as wire
 
@@ -67,7 +68,7 @@ def _cordon(
         lambda client: client.cordon_log_dirs(broker_id, ids, uncordon=uncordon, dry_run=dry_run),
         reason=reason,
     )
-    cordoned = applied.result.cordon_log_dirs.cordoned_log_dirs
+    cordoned = applied.yielded(CordonLogDirsResult).cordoned_log_dirs
     show_applied(
         session,
         "LogDirectoriesCordoned",
@@ -138,7 +139,7 @@ def assign(
     applied, names = ask(session, work, reason=reason)
     answers = [
         (names[topic.topic_id], each)
-        for assigned in applied.result.assign_replicas_to_dirs.directories
+        for assigned in applied.yielded(AssignReplicasToDirsResult).directories
         for topic in assigned.topics
         for each in topic.partitions
     ]

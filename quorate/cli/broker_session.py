@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from quorate import client as library
 from quorate.cli.session import Session
+from quorate.client.results.commands import BrokerHeartbeatResult
 from quorum.v1.commands_pb2 import BrokerHeartbeat
 
 if TYPE_CHECKING:
@@ -74,4 +75,4 @@ async def _beat(
     except library.ClientError as error:
         session.announce(f"heartbeat lost: {error}")
         return None
-    return bool(applied.result.broker_heartbeat.should_shut_down)
+    return bool(applied.yielded(BrokerHeartbeatResult).should_shut_down)

@@ -24,8 +24,9 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.topic import parse_pair
+from quorate.client.results.metadata import DescribeConfigsResponse
 from quorum.v1 import commands_pb2 as wire
-from quorum.v1.metadata_pb2 import DescribeConfigsResponse, ReadOptions
+from quorum.v1.metadata_pb2 import ReadOptions
 from statemachine.redaction import REDACTED
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import grpc
 
     from quorate.client import Applied, Client
-    from quorum.v1.metadata_pb2 import ReadOptions, ReadPosition
+    from quorate.client.results.metadata import ReadPosition
+    from quorum.v1.metadata_pb2 import ReadOptions
 
 Answer = TypeVar("Answer")
 Function = TypeVar("Function", bound=Callable[..., Any])

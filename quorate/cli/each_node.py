@@ -10,8 +10,8 @@ from quorate import client as library
 from quorate.cli.connection import client_of
 from quorate.cli.patience import UnreachableError, unless_unreachable
 from quorate.cli.session import Session
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorum.types import Endpoint
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 ASKED_MAX = 20
 """Addresses that are asked at the same time, at most."""

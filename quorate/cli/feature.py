@@ -17,6 +17,7 @@ from quorate.cli.connection import (
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.client.results.commands import UpdateFeaturesResult
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import ReadOptions
 
@@ -113,5 +114,7 @@ def _update(
         kind,
         applied,
         dry_run=dry_run,
-        features={found.name: found.level for found in applied.result.update_features.features},
+        features={
+            found.name: found.level for found in applied.yielded(UpdateFeaturesResult).features
+        },
     )

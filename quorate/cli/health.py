@@ -15,8 +15,8 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import observers_of, voters_of
 from quorate.cli.session import Session
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.quorum_arithmetic import Condition, Replica
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 _COLUMNS = ("node_id", "role", "lag", "last_fetch", "address", "problem")
 _WIDE = ("node_id", "role", "epoch", "log_end_offset", "lag", "last_fetch", "address", "problem")

@@ -18,8 +18,8 @@ from quorate.cli.quorum_transfer import transfer_leader
 from quorate.cli.quorum_tree import with_routes
 from quorate.cli.quorum_voters import add_voter, remove_voter, update_voter
 from quorate.cli.session import Session
+from quorate.client.results.admin import DescribeQuorumResponse, QuorumReplica
 from quorum.types import Endpoint, uuid_to_text
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 UNKNOWN = -1
 _COLUMNS = ("node_id", "status", "log_end_offset", "lag", "last_fetch", "last_caught_up",
@@ -127,7 +127,7 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
         "current_observers": _members(answer.observers, addresses),
         "stranded_observers": stranded_observers(answer),
         "answered_by": answer.node_id,
-        "relay_low": answer.relay_low_offset if answer.HasField("relay_low_offset") else None,
+        "relay_low": answer.relay_low_offset,
         "is_relay_low_provisional": answer.is_relay_low_provisional,
         "divergence_resolution": answer.divergence_resolution or None,
     }
@@ -135,9 +135,9 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
 
 def _incarnation(answer: DescribeQuorumResponse) -> dict[str, object] | None:
     """The incarnation of the answering node's log; None for the first one."""
-    if not answer.log_incarnation:
-        return None
     found = answer.log_incarnation_facts
+    if found is None:
+        return None
     return {
         "number": found.number,
         "id": uuid_to_text(found.id),

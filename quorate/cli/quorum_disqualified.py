@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quorate.cli.session import Session
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorum.types import uuid_to_text
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 
 def disqualified_voters(answer: DescribeQuorumResponse) -> list[int]:

@@ -19,8 +19,8 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import observers_of, unable_fields, voters_of
 from quorate.cli.session import Session
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.quorum_arithmetic import PATIENCE_MS, QuorumStatus, objections_to_stopping
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 _POLL_S = 0.05
 _AGAIN_S = 0.5

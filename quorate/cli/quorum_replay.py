@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from quorate.cli.each_node import ASKED_MAX, ask_each
 from quorate.cli.session import Session
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorum.types import Endpoint
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 if TYPE_CHECKING:
     from quorate.client import Client

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quorate import client as library
 from quorate.cli.connection import client_of
 from quorate.cli.session import Session
-from quorum.v1.admin_pb2 import FeatureDescription
+from quorate.client.results.admin import FeatureDescription
 
 if TYPE_CHECKING:
     from quorate.client import Client

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorum.config import RELAY_HOPS_MAX
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 _UNKNOWN = -1
 

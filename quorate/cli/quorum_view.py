@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.client.results.admin import DescribeQuorumResponse, QuorumReplica
 from quorate.quorum_arithmetic import PATIENCE_MS, QuorumStatus, Replica
 from quorum.types import uuid_to_text
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 COLUMNS = ("voters", "majority", "tolerated", "able", "margin", "may_fail_next")
 

@@ -23,6 +23,12 @@ from quorate.cli.quorum_view import (
     voters_of,
 )
 from quorate.cli.session import Session
+from quorate.client.results.admin import (
+    AddVoterResponse,
+    DescribeQuorumResponse,
+    RemoveVoterResponse,
+    UpdateVoterResponse,
+)
 from quorate.config.addresses import WILDCARD_HOSTS, parse_address
 from quorate.quorum_arithmetic import (
     QuorumStatus,
@@ -32,12 +38,6 @@ from quorate.quorum_arithmetic import (
     warnings_about,
 )
 from quorum.types import uuid_from_text
-from quorum.v1.admin_pb2 import (
-    AddVoterResponse,
-    DescribeQuorumResponse,
-    RemoveVoterResponse,
-    UpdateVoterResponse,
-)
 from quorum.v1.common_pb2 import Endpoint
 
 if TYPE_CHECKING:
@@ -288,7 +288,9 @@ async def _place(
             f"node {node} at {at} has directory {directory_text(found.directory_id)}",
             code=Exit.CONFLICT,
         )
-    return _Place(found.directory_id, endpoints or tuple(found.own_endpoints))
+    return _Place(
+        found.directory_id, endpoints or tuple(each.to_message() for each in found.own_endpoints)
+    )
 
 
 def _known(status: QuorumStatus) -> str:

@@ -16,7 +16,7 @@ from quorate.cli.patience import unless_unreachable
 from quorate.cli.session import Session
 
 if TYPE_CHECKING:
-    from quorum.v1.admin_pb2 import CreateSnapshotResponse
+    from quorate.client.results.admin import CreateSnapshotResponse
 
 _COLUMNS = ("node_id", "end_offset", "epoch", "bytes", "is_new")
 

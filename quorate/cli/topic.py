@@ -23,13 +23,10 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.topic_election import elect_leaders
+from quorate.client.results.commands import CreateTopicResult
+from quorate.client.results.metadata import DescribeTopicsResponse, ListTopicsResponse, TopicListing
 from quorum.types import uuid_to_text
-from quorum.v1.metadata_pb2 import (
-    DescribeTopicsResponse,
-    ListTopicsResponse,
-    ReadOptions,
-    TopicListing,
-)
+from quorum.v1.metadata_pb2 import ReadOptions
 
 if TYPE_CHECKING:
     from quorate.client import Client
@@ -90,7 +87,7 @@ def create(
         ),
         reason=reason,
     )
-    created = applied.result.create_topic
+    created = applied.yielded(CreateTopicResult)
     show_applied(
         session,
         "TopicCreated",

@@ -10,6 +10,7 @@ from quorate.cli.connection import ask, confirm, refusal_exit, result_name, writ
 from quorate.cli.exits import CliError
 from quorate.cli.output import Result
 from quorate.cli.session import Session
+from quorate.client.results.commands import ElectLeadersResult
 from quorum.v1 import commands_pb2 as wire
 
 
@@ -51,7 +52,7 @@ def elect_leaders(
         reason=reason,
         topic=name,
     )
-    results = applied.result.elect_leaders.partitions
+    results = applied.yielded(ElectLeadersResult).partitions
     rows = [
         {
             "partition": each.partition,

@@ -22,8 +22,8 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.passwords import password_from
 from quorate.cli.session import Session
+from quorate.client.results.admin import DescribeUserScramCredentialsResponse, ScramUser
 from quorum.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
-from quorum.v1 import admin_pb2
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import ReadOptions
 
@@ -97,12 +97,12 @@ def add(
                 hint="--replace changes the password",
                 code=Exit.CONFLICT,
             )
-        new = {each.mechanism for each in upsertions}
+        new = {int(each.mechanism) for each in upsertions}
         # Else the former password would still open the door.
         deletions = [
-            wire.ScramDeletion(name=name, mechanism=each.mechanism)
+            wire.ScramDeletion(name=name, mechanism=wire.ScramMechanism.Name(each.mechanism))
             for each in found.credentials
-            if each.mechanism not in new
+            if int(each.mechanism) not in new
         ]
         return await client.alter_user_scram_credentials(upsertions, deletions, dry_run=dry_run)
 
@@ -126,7 +126,7 @@ def remove(
     async def work(client: Client) -> Applied:
         (found,) = (await client.describe_user_scram_credentials([name])).users
         deletions = [
-            wire.ScramDeletion(name=name, mechanism=each.mechanism)
+            wire.ScramDeletion(name=name, mechanism=wire.ScramMechanism.Name(each.mechanism))
             for each in found.credentials
             if mechanism in (None, _NAMES.get(int(each.mechanism)))
         ]
@@ -146,8 +146,8 @@ def list_command(session: Session, read: ReadOptions) -> None:
 
     async def work(
         client: Client,
-    ) -> tuple[list[admin_pb2.ScramUser], admin_pb2.DescribeUserScramCredentialsResponse]:
-        users: list[admin_pb2.ScramUser] = []
+    ) -> tuple[list[ScramUser], DescribeUserScramCredentialsResponse]:
+        users: list[ScramUser] = []
         while True:
             after = users[-1].name if users else ""
             page = await client.describe_user_scram_credentials(
@@ -182,7 +182,7 @@ def _no_such(name: str) -> CliError:
     )
 
 
-def _rows(users: Iterable[admin_pb2.ScramUser]) -> list[dict[str, object]]:
+def _rows(users: Iterable[ScramUser]) -> list[dict[str, object]]:
     return [
         {
             "name": each.name,

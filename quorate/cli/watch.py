@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from quorate.client import Client
-    from quorum.v1.metadata_pb2 import ChangeBatch
+    from quorate.client.results.metadata import ChangeBatch
+    from quorate.client.results.records import TypedRecord
 
 _WHO = ("principal", "client-id", "request-id", "reason", "traceparent")
 _UUID_BYTES = 16
@@ -68,7 +69,7 @@ async def _watch(
     *,
     with_all: bool,
 ) -> None:
-    from quorum.v1.metadata_pb2 import StateChunk
+    from quorate.client.results.metadata import StateChunk
 
     start = from_offset
     if start is None:
@@ -98,8 +99,8 @@ async def _watch(
 
 def is_change(batch: ChangeBatch) -> bool:
     """Whether a batch changes the metadata; a NoOpRecord, which an idle leader writes, does not."""
-    kinds = {each.WhichOneof("record") for each in batch.typed_records}
-    return not batch.is_control and kinds != {"no_op_record"}
+    changes = (each.no_op_record is None for each in batch.typed_records)
+    return not batch.is_control and (not batch.typed_records or any(changes))
 
 
 def show(session: Session, batch: ChangeBatch) -> None:
@@ -127,12 +128,16 @@ def change_row(batch: ChangeBatch) -> dict[str, Any]:
     }
 
 
-def record_row(record: Any) -> dict[str, Any]:
-    """Return a record's type and fields; ids as text, an unknown record as hexadecimal."""
-    kind = record.WhichOneof("record")
+def record_row(record: TypedRecord) -> dict[str, Any]:
+    """Return a record's type and its fields that have another value than their default.
+
+    Ids are text, an unknown record is hexadecimal.
+    """
+    message = record.to_message()
+    kind = message.WhichOneof("record")
     if kind is None:
         return {"type": "unknown", "undecoded": record.undecoded.hex()}
-    return {"type": kind.removesuffix("_record"), **_fields(getattr(record, kind))}
+    return {"type": kind.removesuffix("_record"), **_fields(getattr(message, kind))}
 
 
 def _fields(message: Message) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from quorate.client.operations import Operations
 from quorate.client.pending import Pending
 from quorate.client.producer_sessions import PRODUCER_SESSIONS_MAX, ProducerSessions
 from quorate.client.proof import Proof, nodes_for
+from quorate.client.results.metadata import StateChunk
 from quorate.client.search import FoundStream, LeaderSearch
 from quorate.client.single_producer import SingleProducer
 from quorate.client.tracing import Tracer
@@ -32,7 +33,7 @@ from quorate.client.watch import Watch
 from quorate.client.writer import Writer
 from quorate.client.writes import Writes
 from quorum.log_position import LogPosition
-from quorum.v1.metadata_pb2 import StateChunk, WriterIdentity
+from quorum.v1.metadata_pb2 import WriterIdentity
 
 TIMEOUT_SECONDS = 30.0
 """Default time for a write or a query, fail-over included."""
@@ -123,7 +124,7 @@ class Client(Writes, Operations):
     ) -> Watch:
         """The state and then its changes, or the changes from an offset on.
 
-        With ``typed``, events have ``typed_records`` (messages of records.proto) in place of
+        With ``typed``, events have ``typed_records`` (values of records.proto) in place of
         ``records``, which are encoded as in the log.
 
         ``position`` is a stored one, ``Watch.position`` or a consumer's; it includes the offset.

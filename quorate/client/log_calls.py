@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import NamedTuple, Protocol
 
-from quorum.v1.metadata_pb2 import (
-    FetchLogRequest,
+from quorate.client.results.metadata import (
     FetchLogResponse,
     ListOffsetsResponse,
     OffsetForLeaderEpochResponse,
     StateChunk,
 )
+from quorum.v1.metadata_pb2 import FetchLogRequest
 
 
 class LogState(NamedTuple):

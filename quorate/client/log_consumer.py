@@ -24,6 +24,11 @@ from quorate.client.errors import (
 from quorate.client.lineage import confirm, find_divergence
 from quorate.client.log_calls import LogCalls, LogState
 from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from quorate.client.results.metadata import (
+    FetchLogResponse,
+    OffsetForLeaderEpochResponse,
+    StateChunk,
+)
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.log_position import (
     FIRST_INCARNATION_ID,
@@ -32,12 +37,7 @@ from quorum.log_position import (
     LogPosition,
 )
 from quorum.v1 import common_pb2
-from quorum.v1.metadata_pb2 import (
-    FetchLogRequest,
-    FetchLogResponse,
-    OffsetForLeaderEpochResponse,
-    StateChunk,
-)
+from quorum.v1.metadata_pb2 import FetchLogRequest
 
 _LOG = logging.getLogger(__name__)
 
@@ -157,9 +157,8 @@ class LogConsumer:
                 # the leader's answer counts alone: this may be a former voter.
                 self._meet_leader(response.leader_id, response.leader_epoch)
                 return []
-            if response.HasField("diverging"):
+            if (hint := response.diverging) is not None:
                 self._meet_leader(response.leader_id, response.leader_epoch)
-                hint = response.diverging
                 await self._resolve(position, (hint.epoch, hint.offset))
                 return []
         except OffsetOutOfRangeError as error:

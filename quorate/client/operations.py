@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any
 
 from quorate.client.caller import Caller
 from quorate.client.channels import Nodes
 from quorate.client.queries import Queries
-from quorate.client.quorum_changes import QuorumChange, QuorumChanges
+from quorate.client.quorum_changes import Answer, QuorumChange, QuorumChanges
+from quorate.client.results.admin import (
+    AddVoterResponse,
+    CreateSnapshotResponse,
+    DescribeQuorumResponse,
+    RemoveVoterResponse,
+    TransferLeadershipResponse,
+    UpdateVoterResponse,
+)
 from quorum.v1 import admin_pb2, common_pb2
 
 UNKNOWN_OFFSET = -1
@@ -41,7 +48,7 @@ class Operations(Queries):
 
     async def transfer_leadership(
         self, target_id: int | None = None, *, timeout_seconds: float | None = None
-    ) -> admin_pb2.TransferLeadershipResponse:
+    ) -> TransferLeadershipResponse:
         """Transfer leadership to voter ``target_id``, or to the most caught-up one.
 
         Returns the new leader. Writes wait during the transfer, and none is lost. If the target
@@ -54,9 +61,9 @@ class Operations(Queries):
             UnavailableError: No leader took the request in time.
             OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
-        before: list[admin_pb2.DescribeQuorumResponse] = []
+        before: list[DescribeQuorumResponse] = []
 
-        def request(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.TransferLeadershipRequest:
+        def request(seen: DescribeQuorumResponse) -> admin_pb2.TransferLeadershipRequest:
             before.append(seen)
             return admin_pb2.TransferLeadershipRequest(
                 target_id=target_id,
@@ -65,8 +72,8 @@ class Operations(Queries):
             )
 
         def answer(
-            seen: admin_pb2.DescribeQuorumResponse,
-        ) -> admin_pb2.TransferLeadershipResponse | None:
+            seen: DescribeQuorumResponse,
+        ) -> TransferLeadershipResponse | None:
             is_there = (
                 seen.leader_id != before[0].leader_id
                 if target_id is None
@@ -74,18 +81,18 @@ class Operations(Queries):
             )
             if not is_there:
                 return None
-            return admin_pb2.TransferLeadershipResponse(
+            return TransferLeadershipResponse(
                 leader_id=seen.leader_id, leader_epoch=seen.leader_epoch
             )
 
-        response: admin_pb2.TransferLeadershipResponse = await self._change(
-            QuorumChange("TransferLeadership", request, answer), timeout_seconds
+        return await self._change(
+            QuorumChange(TransferLeadershipResponse, "TransferLeadership", request, answer),
+            timeout_seconds,
         )
-        return response
 
     async def create_snapshot(
         self, *, dry_run: bool = False, timeout_seconds: float | None = None
-    ) -> admin_pb2.CreateSnapshotResponse:
+    ) -> CreateSnapshotResponse:
         """Let the node that answers write a checkpoint of its image now.
 
         Returns which one it has then. A node with a checkpoint of its position writes none.
@@ -96,10 +103,10 @@ class Operations(Queries):
         """
         limit = self._operations_timeout if timeout_seconds is None else timeout_seconds
         request = admin_pb2.CreateSnapshotRequest(dry_run=dry_run, reason=self._change_reason)
-        response: admin_pb2.CreateSnapshotResponse = await self._caller.call(
+        answer = await self._caller.call(
             "admin", "CreateSnapshot", request, timeout_seconds=limit, to_leader=False
         )
-        return response
+        return CreateSnapshotResponse.of(answer)
 
     async def add_voter(
         self,
@@ -109,7 +116,7 @@ class Operations(Queries):
         *,
         readmit: bool = False,
         timeout_seconds: float | None = None,
-    ) -> admin_pb2.AddVoterResponse:
+    ) -> AddVoterResponse:
         """Let a replica vote that follows the leader and is level with it.
 
         ``readmit`` lets one back in that was removed with this directory id.
@@ -128,19 +135,18 @@ class Operations(Queries):
             reason=self._change_reason,
         )
 
-        def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.AddVoterResponse | None:
+        def answer(seen: DescribeQuorumResponse) -> AddVoterResponse | None:
             if not _is_voter(seen, voter_id, directory_id):
                 return None
-            return admin_pb2.AddVoterResponse(offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch)
+            return AddVoterResponse(offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch)
 
-        response: admin_pb2.AddVoterResponse = await self._change(
-            QuorumChange("AddVoter", lambda _: request, answer), timeout_seconds
+        return await self._change(
+            QuorumChange(AddVoterResponse, "AddVoter", lambda _: request, answer), timeout_seconds
         )
-        return response
 
     async def remove_voter(
         self, voter_id: int, directory_id: bytes, *, timeout_seconds: float | None = None
-    ) -> admin_pb2.RemoveVoterResponse:
+    ) -> RemoveVoterResponse:
         """Let a voter vote no longer; it is remembered as removed.
 
         Raises:
@@ -153,17 +159,15 @@ class Operations(Queries):
             voter_id=voter_id, directory_id=directory_id, reason=self._change_reason
         )
 
-        def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.RemoveVoterResponse | None:
+        def answer(seen: DescribeQuorumResponse) -> RemoveVoterResponse | None:
             if _is_voter(seen, voter_id, directory_id):
                 return None
-            return admin_pb2.RemoveVoterResponse(
-                offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch
-            )
+            return RemoveVoterResponse(offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch)
 
-        response: admin_pb2.RemoveVoterResponse = await self._change(
-            QuorumChange("RemoveVoter", lambda _: request, answer), timeout_seconds
+        return await self._change(
+            QuorumChange(RemoveVoterResponse, "RemoveVoter", lambda _: request, answer),
+            timeout_seconds,
         )
-        return response
 
     async def update_voter(
         self,
@@ -172,7 +176,7 @@ class Operations(Queries):
         endpoints: Iterable[common_pb2.Endpoint],
         *,
         timeout_seconds: float | None = None,
-    ) -> admin_pb2.UpdateVoterResponse:
+    ) -> UpdateVoterResponse:
         """Say where a voter is from now on.
 
         Raises:
@@ -189,25 +193,25 @@ class Operations(Queries):
             reason=self._change_reason,
         )
 
-        def answer(seen: admin_pb2.DescribeQuorumResponse) -> admin_pb2.UpdateVoterResponse | None:
-            known = next((list(n.endpoints) for n in seen.nodes if n.node_id == voter_id), None)
-            if known != places or not _is_voter(seen, voter_id, directory_id):
+        def answer(seen: DescribeQuorumResponse) -> UpdateVoterResponse | None:
+            known = next((n.endpoints for n in seen.nodes if n.node_id == voter_id), ())
+            if [each.to_message() for each in known] != places or not _is_voter(
+                seen, voter_id, directory_id
+            ):
                 return None
-            return admin_pb2.UpdateVoterResponse(
-                offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch
-            )
+            return UpdateVoterResponse(offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch)
 
-        response: admin_pb2.UpdateVoterResponse = await self._change(
-            QuorumChange("UpdateVoter", lambda _: request, answer), timeout_seconds
+        return await self._change(
+            QuorumChange(UpdateVoterResponse, "UpdateVoter", lambda _: request, answer),
+            timeout_seconds,
         )
-        return response
 
-    async def _change(self, change: QuorumChange, timeout_seconds: float | None) -> Any:
+    async def _change(self, change: QuorumChange[Answer], timeout_seconds: float | None) -> Answer:
         seconds = self._operations_timeout if timeout_seconds is None else timeout_seconds
         return await self._changes.carry_out(change, seconds)
 
 
-def _is_voter(seen: admin_pb2.DescribeQuorumResponse, voter_id: int, directory_id: bytes) -> bool:
+def _is_voter(seen: DescribeQuorumResponse, voter_id: int, directory_id: bytes) -> bool:
     return any(
         (each.replica_id, each.directory_id) == (voter_id, directory_id) for each in seen.voters
     )

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from quorate.client.errors import (
     ClientError,
     OutcomeUnknownError,
     PrecedingWriteFailedError,
     ProducerFencedError,
+    ProtocolError,
     RefusedError,
 )
 from quorate.client.limits import COMMAND_BYTES_MAX
+from quorate.client.message_value import MessageValue
 from quorate.client.producer_sessions import ProducerSession
+from quorate.client.results.commands import CommandResult
 from quorum.v1 import common_pb2
-from quorum.v1.commands_pb2 import Command, CommandResult
+from quorum.v1.commands_pb2 import Command
+from quorum.v1.metadata_pb2 import WriteAnswer
+
+Yielded = TypeVar("Yielded", bound=MessageValue)
 
 
-class Applied(NamedTuple):
+class _Filling:
+    """An ``Applied`` before it is frozen, since each write makes one and assigning costs less."""
+
+    __slots__ = ("epoch", "offset", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
     """A command that is committed and applied.
 
     ``offset`` is the exclusive end of its records, in ``epoch``; ``result`` has what else it
@@ -27,8 +41,33 @@ class Applied(NamedTuple):
     """
 
     offset: int
+    """Exclusive end of the command's records."""
     epoch: int
+    """Leader epoch of these records."""
     result: CommandResult
+    """What else the command yields."""
+
+    @classmethod
+    def of(cls, answer: WriteAnswer) -> Applied:
+        """Return what a node answered to a command that it applied."""
+        made: Any = _Filling()
+        made.offset = answer.offset
+        made.epoch = answer.epoch
+        made.result = CommandResult.of(answer.result)
+        made.__class__ = cls
+        applied: Applied = made
+        return applied
+
+    def yielded(self, kind: type[Yielded]) -> Yielded:
+        """Return what the command yields, as ``applied.yielded(CreateTopicResult)``.
+
+        Raises:
+            ProtocolError: The command yields something else, or nothing.
+        """
+        found = self.result.kind
+        if not isinstance(found, kind):
+            raise ProtocolError(f"the answer has {found}, and no {kind.__name__}")
+        return found
 
 
 class Pending:

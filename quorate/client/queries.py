@@ -1,4 +1,4 @@
-"""One method per query; answers are the messages of the services, with their position.
+"""One method per query; answers are values of the services' messages, with their position.
 
 Read levels: ``LOCAL`` asks any node for what it has, ``at_least(offset)`` waits until the node
 has applied that much (an ``Applied.offset``, to read one's own write anywhere), and
@@ -18,6 +18,22 @@ from quorate.client.caller import BACKOFF_SECONDS, Caller
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, RefusedError, UnavailableError
 from quorate.client.positions import CommittedPosition, committed
+from quorate.client.results.admin import (
+    DescribeAclsResponse,
+    DescribeClusterResponse,
+    DescribeFeaturesResponse,
+    DescribeImageResponse,
+    DescribeQuorumResponse,
+    DescribeUserScramCredentialsResponse,
+)
+from quorate.client.results.metadata import (
+    DescribeConfigsResponse,
+    DescribeTopicsResponse,
+    FetchLogResponse,
+    ListOffsetsResponse,
+    ListTopicsResponse,
+    OffsetForLeaderEpochResponse,
+)
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.commands_pb2 import AclFilter, ConfigResourceType
 from quorum.v1.errors_pb2 import LeaderHint
@@ -46,13 +62,10 @@ class Queries:
 
     async def list_topics(
         self, *, after_name: str = "", limit: int = 0, read: ReadOptions = LOCAL
-    ) -> metadata_pb2.ListTopicsResponse:
+    ) -> ListTopicsResponse:
         """Topics in order of their names, one page (``limit`` 0: the server's)."""
         request = metadata_pb2.ListTopicsRequest(read=read, after_name=after_name, limit=limit)
-        response: metadata_pb2.ListTopicsResponse = await self._ask(
-            "metadata", "ListTopics", request, read
-        )
-        return response
+        return ListTopicsResponse.of(await self._ask("metadata", "ListTopics", request, read))
 
     async def describe_topics(
         self,
@@ -60,13 +73,12 @@ class Queries:
         *,
         topic_ids: Iterable[bytes] = (),
         read: ReadOptions = LOCAL,
-    ) -> metadata_pb2.DescribeTopicsResponse:
+    ) -> DescribeTopicsResponse:
         """Topics with their partitions; an unknown one has an ``error_code``."""
         request = metadata_pb2.DescribeTopicsRequest(read=read, names=names, topic_ids=topic_ids)
-        response: metadata_pb2.DescribeTopicsResponse = await self._ask(
-            "metadata", "DescribeTopics", request, read
+        return DescribeTopicsResponse.of(
+            await self._ask("metadata", "DescribeTopics", request, read)
         )
-        return response
 
     async def describe_configs(
         self,
@@ -74,7 +86,7 @@ class Queries:
         *,
         include_defaults: bool = False,
         read: ReadOptions = LOCAL,
-    ) -> metadata_pb2.DescribeConfigsResponse:
+    ) -> DescribeConfigsResponse:
         """Configurations by resource type and name."""
         request = metadata_pb2.DescribeConfigsRequest(
             read=read,
@@ -83,10 +95,9 @@ class Queries:
             ],
             include_defaults=include_defaults,
         )
-        response: metadata_pb2.DescribeConfigsResponse = await self._ask(
-            "metadata", "DescribeConfigs", request, read
+        return DescribeConfigsResponse.of(
+            await self._ask("metadata", "DescribeConfigs", request, read)
         )
-        return response
 
     async def fetch_positions(
         self, groups: Iterable[str], *, read: ReadOptions = LINEARIZABLE
@@ -105,19 +116,16 @@ class Queries:
                 raise RefusedError(each.error_code, f"the position of group {each.group!r}")
         return {each.group: committed(each) for each in response.positions}
 
-    async def describe_cluster(
-        self, *, read: ReadOptions = LOCAL
-    ) -> admin_pb2.DescribeClusterResponse:
+    async def describe_cluster(self, *, read: ReadOptions = LOCAL) -> DescribeClusterResponse:
         """Brokers, quorum nodes and the leader."""
         request = admin_pb2.DescribeClusterRequest(read=read)
-        response: admin_pb2.DescribeClusterResponse = await self._ask(
-            "admin", "DescribeCluster", request, read
+        return DescribeClusterResponse.of(
+            await self._ask("admin", "DescribeCluster", request, read)
         )
-        return response
 
     async def describe_quorum(
         self, *, from_leader: bool = True, wait_seconds: float = 0.0
-    ) -> admin_pb2.DescribeQuorumResponse:
+    ) -> DescribeQuorumResponse:
         """Voters and observers with their progress.
 
         Any node answers, also without a leader. With ``from_leader`` the answer is the leader's,
@@ -136,7 +144,7 @@ class Queries:
             return answer
         return answer
 
-    async def _describe_once(self, *, from_leader: bool) -> admin_pb2.DescribeQuorumResponse:
+    async def _describe_once(self, *, from_leader: bool) -> DescribeQuorumResponse:
         answer = await self._describe_quorum(to_leader=from_leader)
         if answer.is_leader or not from_leader or answer.leader_id < 0:
             return answer
@@ -147,35 +155,29 @@ class Queries:
         except ClientError:
             return answer
 
-    async def _describe_quorum(self, *, to_leader: bool) -> admin_pb2.DescribeQuorumResponse:
-        response: admin_pb2.DescribeQuorumResponse = await self._caller.call(
+    async def _describe_quorum(self, *, to_leader: bool) -> DescribeQuorumResponse:
+        answer = await self._caller.call(
             "admin",
             "DescribeQuorum",
             admin_pb2.DescribeQuorumRequest(),
             timeout_seconds=self._query_timeout,
             to_leader=to_leader,
         )
-        return response
+        return DescribeQuorumResponse.of(answer)
 
-    async def describe_features(
-        self, *, read: ReadOptions = LOCAL
-    ) -> admin_pb2.DescribeFeaturesResponse:
+    async def describe_features(self, *, read: ReadOptions = LOCAL) -> DescribeFeaturesResponse:
         """Supported ranges of the answering node and finalised levels."""
         request = admin_pb2.DescribeFeaturesRequest(read=read)
-        response: admin_pb2.DescribeFeaturesResponse = await self._ask(
-            "admin", "DescribeFeatures", request, read
+        return DescribeFeaturesResponse.of(
+            await self._ask("admin", "DescribeFeatures", request, read)
         )
-        return response
 
     async def describe_acls(
         self, wanted: AclFilter | None = None, *, read: ReadOptions = LOCAL
-    ) -> admin_pb2.DescribeAclsResponse:
+    ) -> DescribeAclsResponse:
         """ACLs that a filter selects (None: all), and whether the answering node enforces them."""
         request = admin_pb2.DescribeAclsRequest(read=read, filter=wanted)
-        response: admin_pb2.DescribeAclsResponse = await self._ask(
-            "admin", "DescribeAcls", request, read
-        )
-        return response
+        return DescribeAclsResponse.of(await self._ask("admin", "DescribeAcls", request, read))
 
     async def describe_user_scram_credentials(
         self,
@@ -184,23 +186,19 @@ class Queries:
         after_name: str = "",
         limit: int = 0,
         read: ReadOptions = LOCAL,
-    ) -> admin_pb2.DescribeUserScramCredentialsResponse:
+    ) -> DescribeUserScramCredentialsResponse:
         """Users and the mechanisms of their credentials; without names, one page of all users."""
         request = admin_pb2.DescribeUserScramCredentialsRequest(
             read=read, users=users, after_name=after_name, limit=limit
         )
-        response: admin_pb2.DescribeUserScramCredentialsResponse = await self._ask(
-            "admin", "DescribeUserScramCredentials", request, read
+        return DescribeUserScramCredentialsResponse.of(
+            await self._ask("admin", "DescribeUserScramCredentials", request, read)
         )
-        return response
 
-    async def describe_image(self, *, read: ReadOptions = LOCAL) -> admin_pb2.DescribeImageResponse:
+    async def describe_image(self, *, read: ReadOptions = LOCAL) -> DescribeImageResponse:
         """The digest of a node's image, to compare replicas with."""
         request = admin_pb2.DescribeImageRequest(read=read)
-        response: admin_pb2.DescribeImageResponse = await self._ask(
-            "admin", "DescribeImage", request, read
-        )
-        return response
+        return DescribeImageResponse.of(await self._ask("admin", "DescribeImage", request, read))
 
     async def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """Always refused with POLICY_VIOLATION (630.7).
@@ -213,21 +211,18 @@ class Queries:
         )
         await self._ask("admin", "DeleteRecords", request, LOCAL)
 
-    async def list_offsets(
-        self, timestamp: int, *, leader_epoch: int = -1
-    ) -> metadata_pb2.ListOffsetsResponse:
+    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
         """The first offset at or after a time, or one of the special ones, with its epoch."""
         request = metadata_pb2.ListOffsetsRequest(
             timestamp=timestamp, current_leader_epoch=leader_epoch
         )
-        response: metadata_pb2.ListOffsetsResponse = await self._ask(
-            "metadata", "ListOffsets", request, LINEARIZABLE
+        return ListOffsetsResponse.of(
+            await self._ask("metadata", "ListOffsets", request, LINEARIZABLE)
         )
-        return response
 
     async def offset_for_leader_epoch(
         self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
-    ) -> metadata_pb2.OffsetForLeaderEpochResponse:
+    ) -> OffsetForLeaderEpochResponse:
         """The largest epoch at or below ``epoch`` and where it ends; -1/-1 when there is none.
 
         With ``digest_offset`` the answer also has the log digest there, if the leader knows it.
@@ -235,23 +230,20 @@ class Queries:
         request = metadata_pb2.OffsetForLeaderEpochRequest(
             leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
         )
-        response: metadata_pb2.OffsetForLeaderEpochResponse = await self._ask(
-            "metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE
+        return OffsetForLeaderEpochResponse.of(
+            await self._ask("metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE)
         )
-        return response
 
-    async def fetch_log(
-        self, request: metadata_pb2.FetchLogRequest
-    ) -> metadata_pb2.FetchLogResponse:
+    async def fetch_log(self, request: metadata_pb2.FetchLogRequest) -> FetchLogResponse:
         """Raw committed batches from one offset on. See ``LogConsumer`` for reading records."""
-        response: metadata_pb2.FetchLogResponse = await self._caller.call(
+        answer = await self._caller.call(
             "metadata",
             "FetchLog",
             request,
             timeout_seconds=self._query_timeout + request.max_wait_ms / 1000,
             to_leader=True,
         )
-        return response
+        return FetchLogResponse.of(answer)
 
     async def _ask(self, service: str, method: str, request: Message, read: ReadOptions) -> Any:
         return await self._caller.call(
@@ -263,7 +255,7 @@ class Queries:
         )
 
 
-def _leader_in(answer: admin_pb2.DescribeQuorumResponse) -> LeaderHint:
+def _leader_in(answer: DescribeQuorumResponse) -> LeaderHint:
     """Where the leader is, by the listeners the answer names; the clients' comes last."""
     address = ""
     for node in answer.nodes:

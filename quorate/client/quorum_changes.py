@@ -12,14 +12,15 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from quorate.client.caller import BACKOFF_SECONDS, Caller
 from quorate.client.errors import ClientError, OutcomeUnknownError, RefusedError, UnavailableError
+from quorate.client.message_value import MessageValue
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorum.v1 import common_pb2
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 
 _NOT_TAKEN = frozenset(
     {
@@ -37,14 +38,18 @@ _DONE_BEFORE = frozenset(
 """Refusals that a repeat may get if the first copy was applied."""
 
 
+Answer = TypeVar("Answer", bound=MessageValue)
+
+
 @dataclass(frozen=True, slots=True)
-class QuorumChange:
+class QuorumChange(Generic[Answer]):
     """One change: how it is asked for, and how to see that it took place."""
 
+    answer: type[Answer]
     method: str
     request: Callable[[DescribeQuorumResponse], Message]
     """In view of the quorum as it was described last."""
-    answer_from: Callable[[DescribeQuorumResponse], Message | None]
+    answer_from: Callable[[DescribeQuorumResponse], Answer | None]
     """The answer that got lost, when the quorum is as the change would have it."""
 
 
@@ -66,7 +71,7 @@ class QuorumChanges:
         self._describe = describe
         self._rng = rng
 
-    async def carry_out(self, change: QuorumChange, timeout_seconds: float) -> Any:
+    async def carry_out(self, change: QuorumChange[Answer], timeout_seconds: float) -> Answer:
         """The leader's answer; one put together from the quorum when the leader's got lost.
 
         Raises:
@@ -111,10 +116,12 @@ def _was_not_taken(error: ClientError) -> bool:
     return isinstance(error, RefusedError) and error.code in _NOT_TAKEN
 
 
-class _Attempts:
+class _Attempts(Generic[Answer]):
     """One change as far as it has got."""
 
-    def __init__(self, caller: Caller, change: QuorumChange, timeout_seconds: float) -> None:
+    def __init__(
+        self, caller: Caller, change: QuorumChange[Answer], timeout_seconds: float
+    ) -> None:
         self._caller = caller
         self._change = change
         self._deadline = asyncio.get_running_loop().time() + timeout_seconds
@@ -126,7 +133,7 @@ class _Attempts:
         """It may be as wanted already, by us or without us."""
         self.last: ClientError | None = None
 
-    async def send(self, seen: DescribeQuorumResponse) -> Message | None:
+    async def send(self, seen: DescribeQuorumResponse) -> Answer | None:
         """Ask the current leader; None if the outcome must be looked up, or the request repeated.
 
         Raises:
@@ -135,7 +142,7 @@ class _Attempts:
         was_in_doubt, self.is_in_doubt, self.must_look = self.is_in_doubt, True, True
         left = self._deadline - asyncio.get_running_loop().time()
         try:
-            answer: Message = await self._caller.call(
+            answer = await self._caller.call(
                 "admin",
                 self._change.method,
                 self._change.request(seen),
@@ -157,7 +164,7 @@ class _Attempts:
                 # No node accepted it in time.
                 self.is_in_doubt = self.must_look = was_in_doubt
             return None
-        return answer
+        return self._change.answer.of(answer)
 
     def _is_fenced_anew(self, error: RefusedError, seen: DescribeQuorumResponse) -> bool:
         """Whether another leader was elected since the quorum was described."""

@@ -27,17 +27,18 @@ from quorate.client.errors import (
     from_rpc,
 )
 from quorate.client.lineage import find_divergence
+from quorate.client.results.metadata import ChangeBatch, StateChunk
 from quorum.log_position import FIRST_INCARNATION_ID, EpochEntry, Lineage, LogPosition
 from quorum.v1.metadata_pb2 import (
     RECORD_FORM_ENCODED,
     RECORD_FORM_TYPED,
-    ChangeBatch,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    StateChunk,
     WatchRequest,
     WatchResponse,
 )
+from quorum.v1.metadata_pb2 import ChangeBatch as BatchMessage
+from quorum.v1.metadata_pb2 import StateChunk as ChunkMessage
 
 SILENCE_SECONDS_MAX = 15.0
 """A server sends a message every few seconds; after this time without one, another node is asked.
@@ -172,20 +173,21 @@ class Watch:
         """Yield the events of a message; the position moves behind each as it is handed out."""
         kind = response.WhichOneof("event")
         if kind == "state":
-            yield self._take_chunk(response.state)
+            self._take_chunk(response.state)
+            yield StateChunk.of(response.state)
         elif kind == "changes":
             batches = response.changes.batches
             for number, batch in enumerate(batches, 1):
                 self._take_batch(batch)
                 if number == len(batches):
                     self._digest = response.changes.log_digest
-                yield batch
+                yield ChangeBatch.of(batch)
         elif kind == "progress" and response.progress.offset != self.offset:
             raise ProtocolError(
                 f"progress to {response.progress.offset}, with changes up to {self.offset}"
             )
 
-    def _take_chunk(self, chunk: StateChunk) -> StateChunk:
+    def _take_chunk(self, chunk: ChunkMessage) -> None:
         if self.offset >= 0 or chunk.chunk != self._chunks:
             raise ProtocolError(f"state chunk {chunk.chunk} instead of {self._chunks}")
         if chunk.offset < self._least:
@@ -198,9 +200,8 @@ class Watch:
             self._digest = chunk.log_digest
             self._incarnation = chunk.log_incarnation or FIRST_INCARNATION_ID
             self._is_first_batch = False
-        return chunk
 
-    def _take_batch(self, batch: ChangeBatch) -> None:
+    def _take_batch(self, batch: BatchMessage) -> None:
         # A watch may have been resumed inside a batch, which is handed out whole.
         fits = batch.base_offset == self.offset or (
             self._is_first_batch and batch.base_offset < self.offset < batch.end_offset

@@ -17,10 +17,7 @@ from collections import deque
 from itertools import count
 
 from quorate.client.channels import Nodes
-from quorate.client.errors import (
-    ClientError,
-    RefusedError,
-)
+from quorate.client.errors import ClientError, RefusedError
 from quorate.client.limits import (
     COMMAND_BYTES_MAX,
     COMMANDS_PER_MESSAGE_MAX,
@@ -38,11 +35,12 @@ from quorate.client.pending import (
     is_dry_run,
 )
 from quorate.client.producer_sessions import ProducerSession, ProducerSessions
+from quorate.client.results.commands import InitProducerIdResult
 from quorate.client.search import LeaderSearch
 from quorate.client.single_producer import SingleProducer
 from quorate.client.stream import LiveStream
 from quorum.v1 import common_pb2
-from quorum.v1.commands_pb2 import Command, InitProducerIdResult
+from quorum.v1.commands_pb2 import Command
 from quorum.v1.metadata_pb2 import (
     WriteAnswer,
     WriterIdentity,
@@ -157,7 +155,7 @@ class Writer:
         try:
             command = Command(init_producer_id=producers.request())
             done = self._submit(command, timeout_seconds, has_number=False, is_first=True)
-            self._add_producer((await done).result.init_producer_id)
+            self._add_producer((await done).yielded(InitProducerIdResult))
             self._move()
         except RefusedError as refusal:
             raise producers.init_refused(refusal) from None
@@ -302,11 +300,11 @@ class Writer:
     def _settle(self, pending: Pending, answer: WriteAnswer) -> None:
         if pending.is_init:
             self._producer_sessions.opening -= 1
-            self._add_producer(answer.result.init_producer_id)
+            self._add_producer(InitProducerIdResult.of(answer.result.init_producer_id))
             return
         self._open.release(pending)
         if not pending.done.done():
-            pending.done.set_result(Applied(answer.offset, answer.epoch, answer.result))
+            pending.done.set_result(Applied.of(answer))
 
     def _add_producer(self, found: InitProducerIdResult) -> None:
         session: PendingProducerSession = ProducerSession(

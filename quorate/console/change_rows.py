@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from quorate.client.results.metadata import ChangeBatch
 from quorate.console.entity_records import SHOWN, record_at
 from quorate.timetravel.entities import entity_of
-from quorum.v1.metadata_pb2 import ChangeBatch
 from statemachine import records
 from statemachine.derivation import BrokerEvent
 from statemachine.image import MetadataImage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quorum.v1.admin_pb2 import DescribeFeaturesResponse
+from quorate.client.results.admin import DescribeFeaturesResponse
 from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.image import MetadataImage
 from statemachine.records import SupportedFeature

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.client import Client, ClientError, LogPosition, OffsetOutOfRangeError
+from quorate.client.results.admin import DescribeFeaturesResponse, DescribeQuorumResponse
 from quorate.client.watch import Watch, WatchEvent
 from quorate.console.image_feed import ImageFeed
 from quorate.console.index import Index
 from quorate.console.terms import find_terms
 from quorum.errors import QuorateError
-from quorum.v1.admin_pb2 import DescribeFeaturesResponse, DescribeQuorumResponse
 from quorum.v1.metadata_pb2 import FetchLogRequest
 
 QUORUM_SECONDS: Final = 2.0

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
+from quorate.client.results.metadata import ChangeBatch, StateChunk
 from quorate.client.watch import WatchEvent
 from quorate.console.change_rows import change_rows, changed_keys
 from quorate.console.entity_records import record_at
 from quorate.console.index import LOADED_KINDS, Index
 from quorate.console.terms import Term
 from quorate.timetravel.entities import entity_of
-from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk
 from statemachine import records
 from statemachine.codec import decode_record
 from statemachine.delta import ImageDelta

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from quorate.client.results.admin import DescribeQuorumResponse, QuorumReplica
 from quorate.quorum_arithmetic import PATIENCE_MS, QuorumStatus, Replica
 from quorum.types import uuid_to_text
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 
 LAG_RECORDS_MAX = 100_000
 """As in the alert QuorateReplicaLags."""

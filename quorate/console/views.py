@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.broker_counts import BrokerCounts
 from quorate.console.comparison import diff_document
@@ -23,7 +24,6 @@ from quorate.console.paging import (
     text_of,
 )
 from quorate.console.quorum_document import quorum_document
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 from statemachine.dump import count_records
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.sections.cluster import BrokerRegistration

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from quorate.client.client import Client
 from quorate.client.errors import ClientError, RefusedError
+from quorate.client.results.commands import RegisterBrokerResult
 from quorum.v1 import commands_pb2 as wire
 
 HEARTBEAT_SECONDS = 2.0
@@ -77,7 +78,7 @@ class Workload:
         for name, low, high in FEATURES:
             registration.features.add(name=name, min_version=low, max_version=high)
         applied = await self._client.register_broker(registration)
-        broker.epoch = applied.result.register_broker.broker_epoch
+        broker.epoch = applied.yielded(RegisterBrokerResult).broker_epoch
         self.counts.add("register broker")
         await self._beat(broker)
         self.counts.add("unfence broker")

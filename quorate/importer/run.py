@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from quorate.client import LINEARIZABLE, Client, UnavailableError
 from quorate.client.errors import ClientError, RefusedError
+from quorate.client.results.admin import DescribeImageResponse
 from quorate.importer.copying import InterruptedCopyError, StreamCopy, from_wire, wire_position
 from quorate.importer.errors import ImportDiffersError, ImportRefusedError
 from quorate.importer.plan import ImportPlan, OnOffset, Step, plan_import
 from quorate.importer.source import Source
-from quorum.v1.admin_pb2 import DescribeImageResponse
 from quorum.v1.commands_pb2 import ImportBatch
 from statemachine.import_state import NO_CHECKPOINT, ImportState, SourcePosition
 
@@ -221,12 +221,12 @@ class Import:
 
 
 def _state_of(described: DescribeImageResponse) -> ImportState | None:
-    if not described.HasField("import_status"):
-        return None
     status = described.import_status
+    if status is None:
+        return None
     return ImportState(
         status.source_cluster_id,
         status.checkpoint_offset,
-        from_wire(status.position),
+        from_wire(status.position.to_message()),
         status.is_finished,
     )

@@ -12,6 +12,7 @@ from quorate.client.batches import LogRecord
 from quorate.client.caller import may_ask_again
 from quorate.client.errors import OffsetOutOfRangeError, RefusedError, UnavailableError
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
+from quorate.client.results import metadata as results
 from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
@@ -27,7 +28,6 @@ from quorum.v1.metadata_pb2 import (
     ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    StateChunk,
 )
 from simulation.laboratory.laboratory import Laboratory
 
@@ -73,20 +73,22 @@ class PartitionConsumer:
 
     # ------------------------------------------------------------------ its calls
 
-    async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
+    async def fetch_log(self, request: FetchLogRequest) -> results.FetchLogResponse:
         """As ``Queries.fetch_log``."""
         found: FetchLogResponse = await self._ask(lambda reads: reads.fetch(request, "consumer"))
-        return found
+        return results.FetchLogResponse.of(found)
 
-    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
+    async def list_offsets(
+        self, timestamp: int, *, leader_epoch: int = -1
+    ) -> results.ListOffsetsResponse:
         """As ``Queries.list_offsets``."""
         request = ListOffsetsRequest(timestamp=timestamp, current_leader_epoch=leader_epoch)
         found: ListOffsetsResponse = await self._ask(lambda reads: reads.list_offsets(request))
-        return found
+        return results.ListOffsetsResponse.of(found)
 
     async def offset_for_leader_epoch(
         self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
-    ) -> OffsetForLeaderEpochResponse:
+    ) -> results.OffsetForLeaderEpochResponse:
         """As ``Queries.offset_for_leader_epoch``."""
         request = OffsetForLeaderEpochRequest(
             leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
@@ -94,11 +96,11 @@ class PartitionConsumer:
         found: OffsetForLeaderEpochResponse = await self._ask(
             lambda reads: reads.offset_for_leader_epoch(request)
         )
-        return found
+        return results.OffsetForLeaderEpochResponse.of(found)
 
     async def read_state(
         self, *, at_least_offset: int, of_checkpoint: bool
-    ) -> AsyncGenerator[StateChunk]:
+    ) -> AsyncGenerator[results.StateChunk]:
         """Yield an empty state at the log start: a data partition has no checkpoints."""
         del of_checkpoint
         leader = self._laboratory.leader(self._topic)
@@ -106,7 +108,7 @@ class PartitionConsumer:
             raise UnavailableError("no leader")
         start = leader.log_start
         offset = max(start.offset, at_least_offset)
-        yield StateChunk(
+        yield results.StateChunk(
             offset=offset,
             epoch=start.epoch,
             chunk=0,

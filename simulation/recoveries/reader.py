@@ -22,6 +22,7 @@ from quorate.client.errors import (
     UnavailableError,
 )
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
+from quorate.client.results import metadata as results
 from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
@@ -38,7 +39,6 @@ from quorum.v1.metadata_pb2 import (
     ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    StateChunk,
 )
 from simulation.invariants.violation import Violation
 from simulation.recoveries.counts import RecoveryCounts
@@ -87,22 +87,24 @@ class _Calls:
         self.began = -1
         """Where the fetch of this poll began; -1 without one."""
 
-    async def fetch_log(self, request: FetchLogRequest) -> FetchLogResponse:
+    async def fetch_log(self, request: FetchLogRequest) -> results.FetchLogResponse:
         self.began = request.offset
         self.fetched = await self._ask(lambda reads: reads.fetch(request, "consumer"))
         self._reader.note(self.fetched.log_incarnation)
-        return self.fetched
+        return results.FetchLogResponse.of(self.fetched)
 
-    async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
+    async def list_offsets(
+        self, timestamp: int, *, leader_epoch: int = -1
+    ) -> results.ListOffsetsResponse:
         request = ListOffsetsRequest(timestamp=timestamp, current_leader_epoch=leader_epoch)
         found: ListOffsetsResponse = await self._ask(
             lambda reads: reads.list_offsets(request), to_leader=True
         )
-        return found
+        return results.ListOffsetsResponse.of(found)
 
     async def offset_for_leader_epoch(
         self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
-    ) -> OffsetForLeaderEpochResponse:
+    ) -> results.OffsetForLeaderEpochResponse:
         request = OffsetForLeaderEpochRequest(
             leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
         )
@@ -110,9 +112,9 @@ class _Calls:
             lambda reads: reads.offset_for_leader_epoch(request), to_leader=True
         )
         self._reader.note(found.log_incarnation)
-        return found
+        return results.OffsetForLeaderEpochResponse.of(found)
 
-    def read_state(self, **_: object) -> AsyncGenerator[StateChunk]:
+    def read_state(self, **_: object) -> AsyncGenerator[results.StateChunk]:
         raise Violation(SKIPPED, "a state was wanted, and nothing was trimmed")
 
     async def _ask(

@@ -13,6 +13,7 @@ from history.history import Delivery, History, LogBatch, LogGap
 from quorate.client.batches import read_batches
 from quorate.client.client import Client
 from quorate.client.errors import ClientError, LogTruncationError, OffsetOutOfRangeError
+from quorate.client.results import ChangeBatch, StateChunk
 from quorum.v1 import metadata_pb2
 from statemachine.producers import HEADER_ANSWER, is_refusal
 
@@ -67,7 +68,7 @@ class LogReader:
         if self._epoch >= 0:
             request.last_fetched_epoch = self._epoch
         answer = await self._client.fetch_log(request)
-        if answer.HasField("diverging"):
+        if answer.diverging is not None:
             self.faults.append(
                 f"the log diverges from the records that were read: {answer.diverging}"
             )
@@ -117,8 +118,8 @@ class Watcher:
         except ClientError as error:
             self.faults.append(f"{self._name}: the watch ended: {error}")
 
-    def _take(self, event: metadata_pb2.StateChunk | metadata_pb2.ChangeBatch) -> None:
-        if isinstance(event, metadata_pb2.StateChunk):
+    def _take(self, event: StateChunk | ChangeBatch) -> None:
+        if isinstance(event, StateChunk):
             if event.is_last:
                 delivery = Delivery(self._name, "state", event.offset, epoch=event.epoch)
                 self._history.deliveries.append(delivery)

@@ -6,8 +6,16 @@ from history.operation import Action, Level, Operation, Value
 from quorate.client.client import Client
 from quorate.client.pending import Applied
 from quorate.client.queries import LINEARIZABLE, LOCAL, at_least
+from quorate.client.results import (
+    ConfigSource,
+    ErrorCode,
+    ReadPosition,
+    ResourceConfigs,
+    TopicDescription,
+)
+from quorate.client.results.commands import CreateTopicResult
 from quorum.v1 import commands_pb2 as wire
-from quorum.v1 import common_pb2, metadata_pb2
+from quorum.v1 import metadata_pb2
 
 TOPIC = "topic:"
 METRICS = "metrics:"
@@ -68,7 +76,7 @@ def _assignments(first: int, end: int) -> list[wire.ReplicaAssignment]:
 def written(operation: Operation, applied: Applied) -> dict[str, Value]:
     """Return the result of a write."""
     if operation.action is Action.CREATE:
-        return {"topic_id": applied.result.create_topic.topic_id.hex()}
+        return {"topic_id": applied.yielded(CreateTopicResult).topic_id.hex()}
     return {}
 
 
@@ -80,7 +88,7 @@ def read_options(operation: Operation) -> metadata_pb2.ReadOptions:
 
 async def read(
     client: Client, operation: Operation, *, configs: bool
-) -> tuple[metadata_pb2.ReadPosition, dict[str, Value]]:
+) -> tuple[ReadPosition, dict[str, Value]]:
     """Read the operation's key: a configuration value, or the topic itself."""
     sort, name = resource(operation.key)
     options = read_options(operation)
@@ -92,22 +100,22 @@ async def read(
     return described.position, _topic_seen(topic)
 
 
-def _configs_seen(found: metadata_pb2.ResourceConfigs, name: str) -> dict[str, Value]:
-    if found.error_code == common_pb2.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION:
+def _configs_seen(found: ResourceConfigs, name: str) -> dict[str, Value]:
+    if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return {"exists": False}
     value = next(
         (
             entry.value
             for entry in found.entries
-            if entry.name == name and entry.source == metadata_pb2.CONFIG_SOURCE_RESOURCE
+            if entry.name == name and entry.source == ConfigSource.RESOURCE
         ),
         None,
     )
     return {"exists": True, "configs": {name: value}}
 
 
-def _topic_seen(found: metadata_pb2.TopicDescription) -> dict[str, Value]:
-    if found.error_code == common_pb2.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION:
+def _topic_seen(found: TopicDescription) -> dict[str, Value]:
+    if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return {"exists": False}
     return {
         "exists": True,

@@ -19,10 +19,10 @@ import pytest
 from quorate.client.client import Client
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
 from quorate.client.queries import LINEARIZABLE
+from quorate.client.results.metadata import ChangeBatch
 from quorate.demo.local_cluster import LocalNode
 from quorum.log_position import LogPosition
 from quorum.v1 import commands_pb2 as wire
-from quorum.v1.metadata_pb2 import ChangeBatch
 from tests.integration.processes import Processes, running
 
 pytestmark = pytest.mark.integration

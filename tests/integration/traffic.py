@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from quorate.client.client import Client
 from quorate.client.queries import LINEARIZABLE
+from quorate.client.results import DescribeImageResponse
 from quorate.demo.local_cluster import LocalNode
-from quorum.v1 import admin_pb2
 from quorum.v1 import commands_pb2 as wire
 from tests.integration.processes import Processes
 
@@ -70,10 +70,10 @@ def config_value(cluster: Processes, *, name: str = CONFIG) -> str | None:
     return asyncio.run(read())
 
 
-def image(node: LocalNode) -> admin_pb2.DescribeImageResponse:
+def image(node: LocalNode) -> DescribeImageResponse:
     """Digest and position of one node's image."""
 
-    async def ask() -> admin_pb2.DescribeImageResponse:
+    async def ask() -> DescribeImageResponse:
         async with Client([node.address], timeout_seconds=TIMEOUT_SECONDS) as client:
             return await client.describe_image()
 

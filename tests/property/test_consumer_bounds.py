@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from quorate.client.errors import LogTruncationError, OffsetOutOfRangeError, RefusedError
 from quorate.client.log_consumer import ResetPolicy
 from quorate.client.positions import committed, position_message
+from quorate.client.results.metadata import StateChunk
 from quorum.errors import ErrorCode
 from quorum.log_position import Divergence, Lineage, LogPosition
 from quorum.types import OffsetAndEpoch
 from quorum.v1.errors_pb2 import OffsetBounds
-from quorum.v1.metadata_pb2 import CommittedPosition, StateChunk
+from quorum.v1.metadata_pb2 import CommittedPosition
 from tests.support.consumer_world import REPLICAS, STEPS_MAX, World
 
 COMMITTED = 2

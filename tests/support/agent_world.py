@@ -16,6 +16,8 @@ from quorate.broker_agent.handler import AgentEvent, HostedReplica
 from quorate.broker_agent.settings import AgentSettings
 from quorate.client.errors import ClientError, LogTruncationError, RefusedError
 from quorate.client.pending import Applied
+from quorate.client.results.commands import CommandResult, RegisterBrokerResult
+from quorate.client.results.metadata import ChangeBatch, StateChunk
 from quorate.client.watch import Watch, WatchEvent
 from quorate.services.change_message import change_batch
 from quorate.services.commands import to_command
@@ -24,7 +26,6 @@ from quorum.batch import scan_batches, with_position
 from quorum.errors import ErrorCode
 from quorum.types import Uuid
 from quorum.v1 import commands_pb2 as wire
-from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk
 from simulation.laboratory.controller import CLUSTER_ID, ModelController
 from statemachine.dump import dump_values
 from statemachine.image import MetadataImage
@@ -100,7 +101,9 @@ class World:
         if answer.code is not ErrorCode.NONE:
             raise RefusedError(answer.code, answer.message)
         result = to_result(command.WhichOneof("kind"), answer.result)
-        return Applied(self.controller.log_end_offset, 1, result or wire.CommandResult())
+        return Applied(
+            self.controller.log_end_offset, 1, CommandResult.of(result or wire.CommandResult())
+        )
 
     # ------------------------------------------------------------------ the log
 
@@ -139,7 +142,7 @@ class World:
         """Register and unfence another broker; return its epoch."""
         settings = settings_of(broker_id, incarnation)
         applied = self.submit(wire.Command(register_broker=settings.registration()))
-        epoch: int = applied.result.register_broker.broker_epoch
+        epoch: int = applied.yielded(RegisterBrokerResult).broker_epoch
         at = self.controller.log_end_offset - 1
         beat = wire.BrokerHeartbeat(broker_id=broker_id, broker_epoch=epoch, metadata_offset=at)
         self.submit(wire.Command(broker_heartbeat=beat))

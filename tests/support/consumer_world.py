@@ -19,6 +19,11 @@ import pytest
 from quorate.client.batches import LogRecord
 from quorate.client.errors import LogTruncationError, RefusedError, UnavailableError
 from quorate.client.log_consumer import LogConsumer, ResetPolicy
+from quorate.client.results import (
+    FetchLogResponse,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochResponse,
+)
 from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
@@ -143,19 +148,22 @@ class World:
     # requests of the consumer
 
     async def fetch_log(self, request):
-        return await self._answer(lambda reads: reads.fetch(request, "consumer"))
+        found = await self._answer(lambda reads: reads.fetch(request, "consumer"))
+        return FetchLogResponse.of(found)
 
     async def list_offsets(self, timestamp, *, leader_epoch=-1):
         request = metadata_pb2.ListOffsetsRequest(
             timestamp=timestamp, current_leader_epoch=leader_epoch
         )
-        return await self._answer(lambda reads: reads.list_offsets(request))
+        return ListOffsetsResponse.of(await self._answer(lambda reads: reads.list_offsets(request)))
 
     async def offset_for_leader_epoch(self, epoch, *, leader_epoch=-1, digest_offset=None):
         request = metadata_pb2.OffsetForLeaderEpochRequest(
             leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
         )
-        return await self._answer(lambda reads: reads.offset_for_leader_epoch(request))
+        return OffsetForLeaderEpochResponse.of(
+            await self._answer(lambda reads: reads.offset_for_leader_epoch(request))
+        )
 
     async def _answer(self, ask):
         try:

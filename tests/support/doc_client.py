@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 
 import quorate.client as library
-from quorate.client import BlockingClient, Client
+from quorate.client import BlockingClient, Client, results
+from quorate.client.message_value import OpenEnum
+from tests.support.doc_regions import table
 
+ROOT = Path(__file__).resolve().parents[2]
+_FILES = ("admin", "metadata", "commands", "common", "errors")
+"""Modules of results whose fields are shown; records have a page of their own."""
 _FIXED = {
     "BROKER": "Resource type of a broker's configuration.",
     "LINEARIZABLE": "Read level: shows every write acknowledged before.",
@@ -65,7 +74,7 @@ def _arguments(method: Callable[..., object]) -> str:
 
 def _result(method: Callable[..., object]) -> str:
     text = str(inspect.signature(method).return_annotation)
-    text = re.sub(r"\b\w+_pb2\.", "", text).replace("|", "or")
+    text = text.replace("|", "or")
     return "" if text == "None" else f"`{text}`"
 
 
@@ -74,7 +83,54 @@ def _text(documented: object) -> str:
     return " ".join(first.replace("``", "`").replace("|", "\\|").split())
 
 
+def generator() -> ModuleType:
+    """Return proto/results.py; its folder is no package."""
+    spec = spec_from_file_location("results_generator", ROOT / "proto" / "results.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def client_results() -> str:
+    """Every class that the methods return, with its fields."""
+    parts: list[str] = []
+    notes = generator().comments()
+    for file in _FILES:
+        module = import_module(f"{results.__name__}.{file}")
+        classes = [getattr(results, name) for name in results.__all__]
+        parts.append(f"### {file}.proto")
+        parts += [_class(each, notes) for each in classes if each.__module__ == module.__name__]
+    return "\n\n".join(parts)
+
+
+def client_records() -> str:
+    """The classes of typed records, by name."""
+    place = f"{results.__name__}.records"
+    return ", ".join(
+        f"`{name}`" for name in results.__all__ if getattr(results, name).__module__ == place
+    )
+
+
+def _class(cls: type, notes: dict[str, str]) -> str:
+    text = f"**`{cls.__name__}`**: {_text(cls)}"
+    if issubclass(cls, OpenEnum):
+        return text + "\n\n" + ", ".join(f"`{each.name}`" for each in cls)
+    rows = [
+        [f"`{each.name}`", f"`{_type(each.type)}`", notes[f"{cls.__name__}.{each.name}"]]
+        for each in fields(cls)
+    ]
+    return text + "\n\n" + table(["Field", "Type", "What it is"], rows)
+
+
+def _type(annotation: object) -> str:
+    return str(annotation).replace(" | ", " or ")
+
+
 MAKERS = {
+    "client-results": client_results,
+    "client-records": client_records,
     "client-methods": client_methods,
     "client-names": client_names,
     "client-not-blocking": left_out_of_the_blocking_client,

@@ -12,10 +12,10 @@ import pytest
 
 from quorate.cli import quorum_may_stop
 from quorate.cli.exits import CliError, Exit
+from quorate.client.results.admin import DescribeQuorumResponse, QuorumReplica
 from quorum.config import QuorumConfig
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.log.config import LogConfig
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
 from simulation.invariants.violation import Violation
 from simulation.member import Member
 from simulation.memory_filesystem import KEEP_ALL

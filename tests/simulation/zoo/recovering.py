@@ -7,6 +7,7 @@ from dataclasses import replace
 from quorate.client import log_consumer
 from quorate.client.batches import LogRecord
 from quorate.client.log_consumer import LogConsumer
+from quorate.client.results.metadata import FetchLogResponse
 from quorate.controller.group import GroupFormer
 from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
 from quorate.services.log_range import LogRange
@@ -18,7 +19,6 @@ from quorum.log_position import Divergence, Lineage, LogPosition
 from quorum.transport import hello
 from quorum.types import SnapshotId
 from quorum.v1.errors_pb2 import DivergenceHint
-from quorum.v1.metadata_pb2 import FetchLogResponse
 from simulation.recoveries.process import PROCESSED_ONCE, ZOMBIE
 from simulation.recoveries.reader import FALSE_ALARM, INEXACT, SKIPPED
 from statemachine import prepare

@@ -16,8 +16,9 @@ from quorate.broker_agent.handler import HostedReplica, Registered
 from quorate.broker_agent.hosting import HostingHandler
 from quorate.broker_agent.log_directory import LogDirectory
 from quorate.cli.broker_agent import line_of
+from quorate.client.results.commands import AssignReplicasToDirsResult
 from quorum.types import Uuid, uuid_to_text
-from quorum.v1.commands_pb2 import AssignReplicasToDirsResult
+from quorum.v1 import commands_pb2
 from statemachine.sections.cluster import DIRECTORY_UNASSIGNED
 from statemachine.sections.partitions import PartitionState
 
@@ -214,11 +215,11 @@ def test_what_is_in_another_directory_is_reported_until_it_is_known() -> None:
         for topic in each.topics
     } == {(here, ORDERS, 0), (here, BILLS, 0), (there, ORDERS, 1)}
     # One was accepted, one refused: neither is said again. The third had no answer.
-    answer = AssignReplicasToDirsResult()
+    answer = commands_pb2.AssignReplicasToDirsResult()
     answered = answer.directories.add(directory_id=here)
     answered.topics.add(topic_id=ORDERS).partitions.add(partition=0)
     answered.topics.add(topic_id=BILLS).partitions.add(partition=0, error_code=3)
-    reports.take(answer)
+    reports.take(AssignReplicasToDirsResult.of(answer))
     left = reports.request(5)
     assert left is not None
     assert [each.directory_id for each in left.directories] == [there]

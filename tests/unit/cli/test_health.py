@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,13 @@ from quorate.cli.cells import ago
 from quorate.cli.each_node import Asked
 from quorate.cli.health import evaluate
 from quorate.cli.main import main
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumNode, QuorumReplica, ReplicaAhead
-from quorum.v1.common_pb2 import Endpoint
+from quorate.client.results.admin import (
+    DescribeQuorumResponse,
+    QuorumNode,
+    QuorumReplica,
+    ReplicaAhead,
+)
+from quorate.client.results.common import Endpoint
 
 NOW_MS = 1_000_000
 
@@ -148,9 +154,13 @@ def test_what_a_node_says_about_itself(fields: dict[str, str], words: str) -> No
 
 def test_what_the_leader_says_about_others() -> None:
     leading = answer(1)
-    leading.voters[1].is_disqualified = True
-    leading.observers.append(QuorumReplica(replica_id=9, log_end_offset=-1))
-    leading.replicas_ahead.append(ReplicaAhead(replica_id=9, epoch=7))
+    first, second, third = leading.voters
+    leading = replace(
+        leading,
+        voters=(first, replace(second, is_disqualified=True), third),
+        observers=(QuorumReplica(replica_id=9, log_end_offset=-1),),
+        replicas_ahead=(ReplicaAhead(replica_id=9, epoch=7),),
+    )
     found = problems(Asked("n1:9093", leading), well(2), well(3))
     assert found[2] == "disqualified: its disk never votes"
     assert "in epoch 7, later than the leader's" in str(found[9])

@@ -10,7 +10,7 @@ import pytest
 from quorate.cli import quorum_may_stop
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.main import main
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, QuorumReplica
+from quorate.client.results.admin import DescribeQuorumResponse, QuorumReplica
 
 NOW_MS = 1_000_000
 
@@ -58,8 +58,7 @@ class Cluster:
         if isinstance(self.answer, Exception):
             raise self.answer
         passed_ms = round(self.now_s * 1000)
-        response = DescribeQuorumResponse()
-        response.CopyFrom(self.answer)
+        response = self.answer.to_message()
         response.timestamp_ms += passed_ms
         for each in response.voters:
             is_silent = response.timestamp_ms - passed_ms - each.last_fetch_timestamp_ms > 500
@@ -67,7 +66,7 @@ class Cluster:
                 continue
             each.last_fetch_timestamp_ms += passed_ms // 500 * 500
             each.last_caught_up_timestamp_ms = each.last_fetch_timestamp_ms
-        return response
+        return DescribeQuorumResponse.of(response)
 
 
 def ran(monkeypatch: pytest.MonkeyPatch, answer: Any, *arguments: str) -> int:
@@ -159,7 +158,7 @@ def test_another_leader_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Changing(Cluster):
         def ask(self, _session: object, _work: object) -> Any:
-            response = super().ask(_session, _work)
+            response = super().ask(_session, _work).to_message()
             if self.now_s >= 0.2:
                 response.leader_epoch = 2
                 ahead_ms = 3_600_000
@@ -167,7 +166,7 @@ def test_another_leader_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
                 for each in response.voters:
                     each.last_fetch_timestamp_ms += ahead_ms
                     each.last_caught_up_timestamp_ms += ahead_ms
-            return response
+            return DescribeQuorumResponse.of(response)
 
     cluster = Changing(described(10, 10), dead=(3,))
     assert ran(monkeypatch, cluster, "2") == Exit.REFUSED

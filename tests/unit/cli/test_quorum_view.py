@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +18,16 @@ from quorate.cli.quorum_support import unsupported_levels, warnings_about_versio
 from quorate.cli.quorum_tree import route_of
 from quorate.cli.session import Session
 from quorate.cli.topic import parse_assignment, parse_pair
+from quorate.client.results.admin import (
+    DescribeQuorumResponse,
+    FeatureDescription,
+    ObserverLink,
+    QuorumReplica,
+    RemovedVoter,
+    ReplicaAhead,
+)
 from quorum.errors import ErrorCode
 from quorum.types import uuid_to_text
-from quorum.v1.admin_pb2 import DescribeQuorumResponse, FeatureDescription, QuorumReplica
 
 
 def replica(node_id: int, end: int, caught_up: int = -1, directory: bytes = b"") -> QuorumReplica:
@@ -39,7 +47,7 @@ def quorum(*voters: QuorumReplica, leader: int = 2) -> DescribeQuorumResponse:
         leader_epoch=3,
         high_watermark=90,
         voters=voters,
-        observers=[replica(9, 40)],
+        observers=(replica(9, 40),),
     )
 
 
@@ -92,11 +100,12 @@ def test_the_leader_comes_first_then_voters_then_observers() -> None:
 
 def test_every_observer_is_shown_with_its_way() -> None:
     """Relay 9 serves 20, which serves 21; the leader knows both from 9 alone."""
-    answer = quorum(replica(2, 100))
-    answer.is_leader = True
-    answer.observers[0].subtree_members = 2
-    for observer, source in ((20, 9), (21, 20)):
-        answer.observers[0].below.add(observer_id=observer, fetches_from=source)
+    below = (
+        ObserverLink(observer_id=20, fetches_from=9),
+        ObserverLink(observer_id=21, fetches_from=20),
+    )
+    relay = replace(replica(9, 40), subtree_members=2, below=below)
+    answer = replace(quorum(replica(2, 100)), is_leader=True, observers=(relay,))
     rows = {row["node_id"]: row for row in replication_rows(answer)}
     assert {each: (row["fetches_from"], row["route"]) for each, row in rows.items()} == {
         2: (None, []),
@@ -108,25 +117,21 @@ def test_every_observer_is_shown_with_its_way() -> None:
 
 
 def test_a_relays_subtree_low_is_shown_with_whether_it_is_provisional() -> None:
-    answer = quorum(replica(2, 100))
-    answer.observers[0].subtree_low_offset = 7
-    answer.observers[0].is_subtree_low_provisional = True
+    relay = replace(replica(9, 40), subtree_low_offset=7, is_subtree_low_provisional=True)
+    answer = replace(quorum(replica(2, 100)), observers=(relay,))
     row = next(row for row in replication_rows(answer) if row["node_id"] == 9)
     assert (row["subtree_low"], row["is_low_provisional"]) == (7, True)
     fields = status_fields(answer)
     assert (fields["relay_low"], fields["is_relay_low_provisional"]) == (None, False)
-    answer.relay_low_offset = 0
-    answer.is_relay_low_provisional = True
+    answer = replace(answer, relay_low_offset=0, is_relay_low_provisional=True)
     fields = status_fields(answer)
     assert (fields["relay_low"], fields["is_relay_low_provisional"]) == (0, True)
 
 
 def test_a_relay_shows_the_way_of_its_own_observers_up_to_the_leader() -> None:
-    answer = quorum(replica(2, 100))
-    answer.node_id = 20
-    answer.relay_path.append(9)
-    answer.observers[0].replica_id = 21
-    answer.observers[0].below.add(observer_id=22, fetches_from=21)
+    below = (ObserverLink(observer_id=22, fetches_from=21),)
+    observers = (replace(replica(21, 40), below=below),)
+    answer = replace(quorum(replica(2, 100)), node_id=20, relay_path=(9,), observers=observers)
     rows = {row["node_id"]: row for row in replication_rows(answer)}
     assert (rows[21]["fetches_from"], rows[21]["route"]) == (20, [20, 9])
     assert (rows[22]["fetches_from"], rows[22]["route"]) == (21, [21, 20, 9])
@@ -173,8 +178,12 @@ def test_listeners() -> None:
 def test_what_is_known_of_differing_logs_is_shown() -> None:
     answer = quorum(replica(1, 70), replica(2, 100))
     assert status_fields(answer)["divergence_resolution"] is None
-    answer.voters[0].compared_end_offset = 60
-    answer.divergence_resolution = "the log differs from that of node 1: asking the other voters"
+    first, second = answer.voters
+    answer = replace(
+        answer,
+        voters=(replace(first, compared_end_offset=60), second),
+        divergence_resolution="the log differs from that of node 1: asking the other voters",
+    )
     assert status_fields(answer)["divergence_resolution"] == answer.divergence_resolution
     assert [row["compared_end"] for row in replication_rows(answer)] == [-1, 60, 0]
 
@@ -187,8 +196,8 @@ def test_a_pending_change_and_removed_voters_are_shown(
     answer = quorum(replica(1, 90), replica(2, 90))
     assert status_fields(answer)["pending_change"] is None
     assert status_fields(answer)["removed_voters"] == []
-    answer.pending_change = "remove node 1, written at 90"
-    answer.removed.add(node_id=3, directory_id=b"d" * 16)
+    removed = (RemovedVoter(node_id=3, directory_id=b"d" * 16),)
+    answer = replace(answer, pending_change="remove node 1, written at 90", removed=removed)
     monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: (answer, {}))
     assert main(["quorum", "describe", "status", "-o", output]) == 0
     shown = capsys.readouterr().out
@@ -222,8 +231,8 @@ def test_an_observer_in_a_later_epoch_is_named_with_what_ends_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The command is only shown where the leader does not act by itself."""
-    answer = quorum(replica(1, 90), replica(2, 90))
-    answer.replicas_ahead.add(replica_id=9, epoch=5, is_brought_back=True)
+    ahead = ReplicaAhead(replica_id=9, epoch=5, is_brought_back=True)
+    answer = replace(quorum(replica(1, 90), replica(2, 90)), replicas_ahead=(ahead,))
     assert status_fields(answer)["stranded_observers"] == [
         {"id": 9, "epoch": 5, "is_brought_back": True}
     ]
@@ -231,7 +240,7 @@ def test_an_observer_in_a_later_epoch_is_named_with_what_ends_it(
     warnings = capsys.readouterr().err
     assert "observer 9 is in epoch 5 and cannot follow epoch 3: the leader soon hands" in warnings
     assert "transfer-leader" not in warnings
-    answer.replicas_ahead[0].is_brought_back = False
+    answer = replace(answer, replicas_ahead=(replace(ahead, is_brought_back=False),))
     advise(Session(), answer)
     assert "`quorum transfer-leader`" in capsys.readouterr().err
 
@@ -257,7 +266,7 @@ def test_the_replication_table_fits_a_terminal_and_shows_ages(
     """``--wide`` shows the other columns; documents have all fields either way."""
     end = 9_000_000_000
     answer = quorum(replica(1, end - 12, 4_700, b"d" * 16), replica(2, end, 5_000, b"e" * 16))
-    answer.timestamp_ms = 5_000
+    answer = replace(answer, timestamp_ms=5_000)
     monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: answer)
     assert main(["quorum", "describe", "replication"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -15,8 +15,8 @@ from quorate.cli.main import main
 from quorate.cli.top import Sample, committed_per_s, view
 from quorate.cli.top_view import screen
 from quorate.cli.watch import change_lines, change_row, is_change
-from quorum.v1.metadata_pb2 import AuditHeader, ChangeBatch
-from quorum.v1.records_pb2 import ConfigRecord, NoOpRecord, TopicRecord, TypedRecord
+from quorate.client.results.metadata import AuditHeader, ChangeBatch
+from quorate.client.results.records import ConfigRecord, NoOpRecord, TopicRecord, TypedRecord
 
 REPORT = HealthReport(
     "c", 1, 7, 1000, 1,

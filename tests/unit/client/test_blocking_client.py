@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from quorate.client import TOPIC, BlockingClient, Client, RefusedError, ResetPolicy, at_least
+from quorate.client.results.metadata import ChangeBatch
 from quorum.errors import ErrorCode
 from quorum.log_position import LogPosition
-from quorum.v1.metadata_pb2 import ChangeBatch
 from tests.support.served_node import FakeNode, cluster, serving
 
 OF_A_LOOP = {"find_stream", "close"}

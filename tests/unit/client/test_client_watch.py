@@ -14,9 +14,12 @@ from quorate.client import (
     ProtocolError,
     UnavailableError,
 )
+from quorate.client.results import StateChunk
 from quorate.client.watch import Watch
 from quorum.log_position import LogPosition
-from quorum.v1.metadata_pb2 import ChangeBatch, StateChunk, WatchResponse
+from quorum.v1.metadata_pb2 import ChangeBatch as BatchMessage
+from quorum.v1.metadata_pb2 import StateChunk as ChunkMessage
+from quorum.v1.metadata_pb2 import WatchResponse
 from tests.support.served_node import cluster, serving, start, stop
 
 
@@ -108,7 +111,7 @@ def test_an_outage_has_an_end():
 def changes(*ranges) -> WatchResponse:
     response = WatchResponse()
     for base, end in ranges:
-        response.changes.batches.append(ChangeBatch(base_offset=base, end_offset=end, epoch=1))
+        response.changes.batches.append(BatchMessage(base_offset=base, end_offset=end, epoch=1))
     return response
 
 
@@ -139,12 +142,12 @@ def test_a_watch_that_begins_again_never_goes_back():
 
     watch = Watch(None, Caller(), client_id="", position=LogPosition(5))
     watch._evaluate(OffsetOutOfRangeError("trimmed"), "here")
-    response = WatchResponse(state=StateChunk(offset=4, chunk=0, is_last=True))
+    response = WatchResponse(state=ChunkMessage(offset=4, chunk=0, is_last=True))
     with pytest.raises(UnavailableError, match="a state at 4"):
         list(watch._events(response))
     assert watch.offset == -1
     response.state.offset = 5
-    assert list(watch._events(response)) == [response.state]
+    assert [each.to_message() for each in watch._events(response)] == [response.state]
 
 
 def test_a_watch_may_be_resumed_inside_a_batch():
@@ -178,6 +181,6 @@ def test_the_position_is_behind_what_was_handed_out_and_no_further():
 
 def test_a_watch_that_begins_in_an_empty_log_has_a_position_that_can_be_committed():
     watch = Watch(None, None, client_id="")
-    assert list(watch._events(WatchResponse(state=StateChunk(offset=0, chunk=0, is_last=True))))
+    assert list(watch._events(WatchResponse(state=ChunkMessage(offset=0, chunk=0, is_last=True))))
     list(watch._events(changes((0, 2))))
     assert watch.position.epochs == ((1, 0, b""),)

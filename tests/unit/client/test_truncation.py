@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -188,8 +189,7 @@ def test_a_state_that_breaks_off_is_read_again_from_its_beginning(monkeypatch):
                 async for chunk in read_state(
                     at_least_offset=at_least_offset, of_checkpoint=of_checkpoint
                 ):
-                    chunk.is_last = False
-                    yield chunk
+                    yield replace(chunk, is_last=False)
                     raise ConnectionError("the node is gone")
 
             consumer = client.consumer(position=LogPosition(0))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from quorate.client.results.admin import DescribeFeaturesResponse, FeatureDescription
 from quorate.console.feature_rows import feature_rows
 from quorum.errors import CommandError
-from quorum.v1.admin_pb2 import DescribeFeaturesResponse, FeatureDescription
 from statemachine.commands import FeatureUpdate, UpdateFeatures
 from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.image import MetadataImage
@@ -27,15 +27,14 @@ RANGES = {
 
 
 def answer(levels: dict[str, int]) -> DescribeFeaturesResponse:
-    found = DescribeFeaturesResponse()
-    for name, (low, high) in {**SUPPORTED_FEATURES, KRAFT_VERSION: (0, 1)}.items():
-        level = levels.get(name, 0)
-        found.features.append(
-            FeatureDescription(
-                name=name, supported_min=low, supported_max=high, finalized_level=level
-            )
+    ranges = {**SUPPORTED_FEATURES, KRAFT_VERSION: (0, 1)}
+    features = (
+        FeatureDescription(
+            name=name, supported_min=low, supported_max=high, finalized_level=levels.get(name, 0)
         )
-    return found
+        for name, (low, high) in ranges.items()
+    )
+    return DescribeFeaturesResponse(features=tuple(features))
 
 
 def cluster(*brokers: str) -> MetadataImage:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from quorate.client.results.metadata import AuditHeader, ChangeBatch, StateChunk
 from quorate.console.comparison import diff_document
 from quorate.console.image_feed import ImageFeed
 from quorate.console.index import LOADED_KINDS, Index, problem_of
 from quorate.timetravel.difference import differences
 from quorate.timetravel.entities import entities
 from quorum.batch import iterate_records, scan_batches
-from quorum.v1.metadata_pb2 import AuditHeader, ChangeBatch, StateChunk
 from statemachine.codec import batch_headers
 from statemachine.dump import dump_values
 from statemachine.image import MetadataImage

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from quorate.client import TOPIC, Client
+from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.app import make_app
 from quorate.console.binding import Binding
@@ -25,7 +26,6 @@ from quorate.console.image_feed import ImageFeed
 from quorate.console.index import Index
 from quorate.console.terms import Term
 from quorate.console.views import VIEWS, Sources
-from quorum.v1.admin_pb2 import DescribeQuorumResponse
 from tests.support.served_node import cluster, serving
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
+from quorate.client.results.metadata import StateChunk
 from quorate.console.alerts import AlertStates
 from quorate.console.image_feed import ImageFeed
 from quorate.console.index import Index
 from quorate.console.views import VIEWS, Sources
-from quorum.v1.metadata_pb2 import StateChunk
 from statemachine.codec import encode_record
 from statemachine.records import PartitionRecord, RegisterBrokerRecord, TopicRecord
 
@@ -64,7 +64,7 @@ def measured(folder: Path, topics: int, partitions: int) -> dict[str, float]:
     feed = ImageFeed(index)
     began = time.perf_counter()
     for each in chunks(topics, partitions):
-        feed.take([StateChunk.FromString(each.SerializeToString())])
+        feed.take([StateChunk.of(each.to_message())])
     seconds = {"load": time.perf_counter() - began}
     sources = Sources(cast("Any", Follower(feed)), index, AlertStates())
     for view, query in (

@@ -16,6 +16,7 @@ import pytest
 from quorate.client.client import Client
 from quorate.client.errors import ClientError
 from quorate.client.limits import FRAMING_BYTES, MESSAGE_BYTES_MAX
+from quorate.client.results import ChangeBatch, DescribeConfigsResponse
 from quorate.client.watch import Watch
 from quorate.config.sections import BATCH_BYTES_MAX_MAX
 from quorate.demo.ports import free_ports
@@ -29,7 +30,7 @@ from quorate.services.too_large import check_batch_fits
 from quorum.batch import encode_batch
 from quorum.transport.limits import MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX
 from quorum.transport.server import RaftService
-from quorum.v1 import commands_pb2, common_pb2, metadata_pb2
+from quorum.v1 import commands_pb2, common_pb2
 from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord, TopicRecord
 from tests.support.served_node import cluster
@@ -129,8 +130,8 @@ def test_configurations_beyond_a_message_are_refused_and_fewer_are_served(
             assert refused.value.code == common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE
             answer = await client.describe_configs([(METRICS, name) for name in names[:7]])
         assert [len(each.entries[0].value) for each in answer.resources] == [len(value)] * 7
-        assert isinstance(answer, metadata_pb2.DescribeConfigsResponse)
-        assert answer.ByteSize() < DESCRIBED_CONFIG_BYTES_MAX + (1 << 16)
+        assert isinstance(answer, DescribeConfigsResponse)
+        assert answer.to_message().ByteSize() < DESCRIBED_CONFIG_BYTES_MAX + (1 << 16)
 
     on_listeners(scenario, shares_port=shares_port)
 
@@ -138,7 +139,7 @@ def test_configurations_beyond_a_message_are_refused_and_fewer_are_served(
 async def follow(watch: Watch, seen: list[int]) -> None:
     """Watch for ever; ``seen`` grows by where every batch ends."""
     async for event in watch:
-        if isinstance(event, metadata_pb2.ChangeBatch):
+        if isinstance(event, ChangeBatch):
             seen.append(event.end_offset)
 
 

@@ -40,7 +40,7 @@ def test_the_incarnation_of_the_log_is_in_every_answer_about_positions():
             await client.offset_for_leader_epoch(1),
         ]
         assert {each.log_incarnation for each in answers} == {b""}
-        assert not answers[0].HasField("log_incarnation_facts")
+        assert answers[0].log_incarnation_facts is None
         nodes[0].incarnation = begun
         answers = [
             await client.describe_quorum(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -123,8 +124,7 @@ def test_a_request_for_an_epoch_that_is_over_changes_nothing() -> None:
 
         async def outdated(**options):
             answer = await original(**options)
-            answer.leader_epoch -= 1
-            return answer
+            return replace(answer, leader_epoch=answer.leader_epoch - 1)
 
         client.describe_quorum = outdated
         with pytest.raises(RefusedError) as refused:

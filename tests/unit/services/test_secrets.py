@@ -46,7 +46,7 @@ def holds_secrets(data: bytes) -> bool:
 
 async def fetched(client: Client, form: Any, *, secrets: bool) -> bytes:
     request = metadata_pb2.FetchLogRequest(record_form=form, include_secrets=secrets)
-    return (await client.fetch_log(request)).SerializeToString()
+    return (await client.fetch_log(request)).to_message().SerializeToString()
 
 
 async def watched(client: Client, form: Any, *, secrets: bool, from_offset: int | None) -> bytes:
@@ -126,7 +126,7 @@ def test_only_an_operator_may_ask(path: str) -> None:
 def test_configurations_are_described_without_them() -> None:
     async def scenario(_node: Any, client: Client) -> None:
         found = await client.describe_configs([(4, "1"), (TOPIC, "t")])  # type: ignore[list-item]
-        assert not holds_secrets(found.SerializeToString())
+        assert not holds_secrets(found.to_message().SerializeToString())
 
     with_client(scenario)
 

@@ -12,12 +12,12 @@ from google.rpc.status_pb2 import Status
 
 from quorate.client import TOPIC, Client
 from quorate.client.errors import OutcomeUnknownError, RefusedError, from_rpc
+from quorate.client.results import ChangeBatch
 from quorum.transport.answers import DETAILS_KEY
 from quorum.v1 import admin_pb2, common_pb2
 from quorum.v1.admin_pb2_grpc import AdminServiceStub
 from quorum.v1.errors_pb2 import OffsetBounds
 from quorum.v1.metadata_pb2 import (
-    ChangeBatch,
     DescribeTopicsRequest,
     FetchLogRequest,
     ReadLevel,

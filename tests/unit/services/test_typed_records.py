@@ -171,7 +171,7 @@ def test_a_watch_has_typed_records_in_state_and_changes_and_others_keep_theirs()
             typed, plain = (aiter(client.watch(typed=each)) for each in (True, False))
             state, encoded = await anext(typed), await anext(plain)
             assert (len(state.records), len(encoded.typed_records)) == (0, 0)
-            (topic,) = [e for e in state.typed_records if e.HasField("topic_record")]
+            (topic,) = [e for e in state.typed_records if e.topic_record]
             assert topic.topic_record.name == "orders"
             value = encode_record(PartitionRecord(0, TOPIC, (1,), (1,), leader=1))
             node.commit(value)

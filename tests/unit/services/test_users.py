@@ -49,7 +49,7 @@ def test_users_are_listed_by_page_and_described_by_name() -> None:
                 ("none", [], missing),
                 ("", [], missing),
             ]
-            assert b"salt" not in found.SerializeToString()
+            assert b"salt" not in found.to_message().SerializeToString()
 
     asyncio.run(run())
 
