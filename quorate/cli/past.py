@@ -59,7 +59,12 @@ def moment_of(at_offset: int | None, at_time: str | None) -> Moment:
     return NEWEST if at_offset is None else Moment(offset=at_offset)
 
 
-def split_source(text: str, directory: Path | None) -> tuple[Path, Moment]:
+_IN_DIRECTORY = "for an offset or a time name its directory: DIR@OFFSET, or --in DIR"
+
+
+def split_source(
+    text: str, directory: Path | None, *, hint: str = _IN_DIRECTORY
+) -> tuple[Path, Moment]:
     """Return the source and the position that an argument names.
 
     It is a path, ``PATH@OFFSET`` or ``PATH@TIME``; with ``directory`` also an offset or a time.
@@ -79,7 +84,7 @@ def split_source(text: str, directory: Path | None) -> tuple[Path, Moment]:
         return directory, parse_moment(text)
     raise CliError(
         f"{text}: no such file or directory",
-        hint="for an offset or a time name its directory: DIR@OFFSET, or --in DIR",
+        hint=hint,
         code=Exit.NOT_FOUND,
     )
 
@@ -91,7 +96,7 @@ def source_and_moment(text: str, at_offset: int | None, at_time: str | None) -> 
         CliError: There is no such path, or more than one position is named.
         QuorumUsageError: The position cannot be read.
     """
-    source, moment = split_source(text, None)
+    source, moment = split_source(text, None, hint="name a data directory or a checkpoint")
     chosen = moment_of(at_offset, at_time)
     if NEWEST not in (moment, chosen):
         raise CliError(f"{text} names a position already", code=Exit.USAGE)

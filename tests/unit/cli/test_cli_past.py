@@ -69,7 +69,7 @@ def test_a_position_behind_the_directory(log: AuditLog, capsys: pytest.CaptureFi
     status, _, error = run(capsys, "state", f"{log.home}@3", "--at-offset", "2")
     assert (status, "names a position already" in error) == (2, True)
     status, _, error = run(capsys, "state", "nowhere")
-    assert (status, "no such file or directory" in error) == (4, True)
+    assert (status, "no such file or directory (name a data directory" in error) == (4, True)
 
 
 def test_an_empty_state_says_why(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
