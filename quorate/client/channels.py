@@ -11,8 +11,9 @@ from quorate.client.authenticator import Authenticator
 from quorate.client.cluster import cluster_named
 from quorate.client.errors import ClientError
 from quorate.client.limits import CLIENT_OPTIONS
+from quorate.client.results.errors import LeaderHint
+from quorum.v1 import errors_pb2 as wire
 from quorum.v1.admin_pb2_grpc import AdminServiceStub
-from quorum.v1.errors_pb2 import LeaderHint
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 
 ADDRESSES_MAX = 64
@@ -90,7 +91,7 @@ class Nodes:
             return ""
         return f"answered by a node of cluster {named!r}, not of {self.cluster_id!r}"
 
-    def learn(self, hint: LeaderHint | None) -> str | None:
+    def learn(self, hint: LeaderHint | wire.LeaderHint | None) -> str | None:
         """Record the leader that an answer names.
 
         Returns:

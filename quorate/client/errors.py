@@ -14,8 +14,9 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
+from quorate.client.results.errors import KnownProducer, LeaderHint, OffsetBounds
 from quorum.v1 import common_pb2
-from quorum.v1.errors_pb2 import DivergenceHint, KnownProducer, LeaderHint, OffsetBounds
+from quorum.v1 import errors_pb2 as wire
 
 ERROR_DOMAIN = "quorate"
 METADATA_LOG = ("__cluster_metadata", 0)
@@ -59,13 +60,15 @@ class RefusedError(ClientError):
         code: int,
         message: str,
         *,
-        leader: LeaderHint | None = None,
-        producer: KnownProducer | None = None,
+        leader: LeaderHint | wire.LeaderHint | None = None,
+        producer: KnownProducer | wire.KnownProducer | None = None,
     ) -> None:
         self.code = code
         self.code_name = code_name(code)
-        self.leader = leader
-        self.producer = producer
+        self.leader = LeaderHint.of(leader) if isinstance(leader, wire.LeaderHint) else leader
+        self.producer = (
+            KnownProducer.of(producer) if isinstance(producer, wire.KnownProducer) else producer
+        )
         self.text = message
         super().__init__(f"{self.code_name}: {message}")
 
@@ -87,7 +90,13 @@ class ProducerFencedError(RefusedError):
     The code is INVALID_PRODUCER_EPOCH. Nothing of this process is applied any more.
     """
 
-    def __init__(self, writer: str, message: str, *, producer: KnownProducer | None = None) -> None:
+    def __init__(
+        self,
+        writer: str,
+        message: str,
+        *,
+        producer: KnownProducer | wire.KnownProducer | None = None,
+    ) -> None:
         super().__init__(common_pb2.ERROR_CODE_INVALID_PRODUCER_EPOCH, message, producer=producer)
         self.writer = writer
 
@@ -106,9 +115,11 @@ class PrecedingWriteFailedError(ClientError):
 class OffsetOutOfRangeError(RefusedError):
     """The offset is outside the log. ``bounds`` are the readable offsets, where known."""
 
-    def __init__(self, message: str, *, bounds: OffsetBounds | None = None) -> None:
+    def __init__(
+        self, message: str, *, bounds: OffsetBounds | wire.OffsetBounds | None = None
+    ) -> None:
         super().__init__(common_pb2.ERROR_CODE_OFFSET_OUT_OF_RANGE, message)
-        self.bounds = bounds
+        self.bounds = OffsetBounds.of(bounds) if isinstance(bounds, wire.OffsetBounds) else bounds
 
 
 class TruncationOffset(NamedTuple):
@@ -139,7 +150,7 @@ class LogTruncationError(OffsetOutOfRangeError):
         divergent_epoch: int,
         is_exact: bool = False,
         lost_epoch: int = -1,
-        bounds: OffsetBounds | None = None,
+        bounds: OffsetBounds | wire.OffsetBounds | None = None,
     ) -> None:
         super().__init__(message, bounds=bounds)
         self.is_exact = is_exact
@@ -196,8 +207,8 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
         if code is not None:
             return RefusedError(code, str(error.details()))
         return UnavailableError(f"{error.code().name}: {error.details()}")
-    info, leader, bounds, divergence = ErrorInfo(), LeaderHint(), OffsetBounds(), DivergenceHint()
-    producer = KnownProducer()
+    info, leader, bounds = ErrorInfo(), wire.LeaderHint(), wire.OffsetBounds()
+    divergence, producer = wire.DivergenceHint(), wire.KnownProducer()
     found: set[type[Message]] = set()
     for detail in status.details:
         for target in (info, leader, bounds, divergence, producer):
@@ -205,8 +216,8 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
                 detail.Unpack(target)
                 found.add(type(target))
     code = code_number(info.reason) if info.domain == ERROR_DOMAIN else -1
-    given_bounds = bounds if OffsetBounds in found else None
-    if DivergenceHint in found:
+    given_bounds = OffsetBounds.of(bounds) if wire.OffsetBounds in found else None
+    if wire.DivergenceHint in found:
         return LogTruncationError(
             status.message,
             divergent_offset=divergence.offset,
@@ -226,8 +237,8 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
     return refused(
         code,
         status.message,
-        leader=leader if LeaderHint in found else None,
-        producer=producer if KnownProducer in found else None,
+        leader=leader if wire.LeaderHint in found else None,
+        producer=producer if wire.KnownProducer in found else None,
     )
 
 
@@ -235,8 +246,8 @@ def refused(
     code: int,
     message: str,
     *,
-    leader: LeaderHint | None = None,
-    producer: KnownProducer | None = None,
+    leader: LeaderHint | wire.LeaderHint | None = None,
+    producer: KnownProducer | wire.KnownProducer | None = None,
 ) -> RefusedError:
     """Return the error of a refusal: of its own class if the code has one."""
     if code == common_pb2.ERROR_CODE_LOG_INCARNATION_MISMATCH:

@@ -26,6 +26,7 @@ from quorate.client.results.admin import (
     DescribeQuorumResponse,
     DescribeUserScramCredentialsResponse,
 )
+from quorate.client.results.errors import LeaderHint
 from quorate.client.results.metadata import (
     DescribeConfigsResponse,
     DescribeTopicsResponse,
@@ -36,7 +37,6 @@ from quorate.client.results.metadata import (
 )
 from quorum.v1 import admin_pb2, metadata_pb2
 from quorum.v1.commands_pb2 import AclFilter, ConfigResourceType
-from quorum.v1.errors_pb2 import LeaderHint
 from quorum.v1.metadata_pb2 import ReadOptions
 
 LOCAL = ReadOptions(level=metadata_pb2.READ_LEVEL_LOCAL)

@@ -14,9 +14,9 @@ from typing import TypeVar
 from quorate.client.errors import ProducerFencedError, RefusedError
 from quorate.client.limits import EPOCH_EXHAUSTED
 from quorate.client.producer_sessions import ProducerSession, ProducerSessions
+from quorate.client.results.errors import KnownProducer
 from quorum.v1 import common_pb2
 from quorum.v1.commands_pb2 import InitProducerId
-from quorum.v1.errors_pb2 import KnownProducer
 from quorum.v1.metadata_pb2 import WriteAnswer
 
 CommandT = TypeVar("CommandT")

@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from quorate.client.errors import ProtocolError
+from quorate.client.errors import (
+    OffsetOutOfRangeError,
+    ProducerFencedError,
+    ProtocolError,
+    RefusedError,
+)
 from quorate.client.pending import Applied
 from quorate.client.results import (
     BrokerDescription,
@@ -23,11 +28,14 @@ from quorate.client.results import (
     DescribeConfigsResponse,
     DescribeImageResponse,
     ErrorCode,
+    KnownProducer,
+    LeaderHint,
+    OffsetBounds,
     ReadPosition,
     TopicRecord,
     TypedRecord,
 )
-from quorum.v1 import admin_pb2, commands_pb2, common_pb2, metadata_pb2, records_pb2
+from quorum.v1 import admin_pb2, commands_pb2, common_pb2, errors_pb2, metadata_pb2, records_pb2
 
 BROKER = admin_pb2.BrokerDescription(
     broker_id=3,
@@ -137,6 +145,18 @@ def test_what_a_write_yields() -> None:
         applied.yielded(DeleteTopicResult)
     with pytest.raises(ProtocolError, match="has None, and no CreateTopicResult"):
         Applied(7, 1, CommandResult()).yielded(CreateTopicResult)
+
+
+def test_what_an_error_has_is_a_value_too() -> None:
+    sent = errors_pb2.KnownProducer(producer_id=7, transactional_id="billing")
+    error = RefusedError(47, "gone", producer=sent, leader=errors_pb2.LeaderHint(leader_id=2))
+    assert error.producer == KnownProducer(producer_id=7, transactional_id="billing")
+    assert error.leader == LeaderHint(leader_id=2)
+    again = ProducerFencedError("billing", "gone", producer=error.producer)
+    assert again.producer is error.producer
+    beyond = OffsetOutOfRangeError("trimmed", bounds=errors_pb2.OffsetBounds(earliest_offset=9))
+    assert beyond.bounds == OffsetBounds(earliest_offset=9)
+    assert RefusedError(47, "gone").producer is None
 
 
 def test_a_field_is_converted_once_and_when_it_is_read() -> None:

@@ -124,7 +124,7 @@ def test_a_leader_hint_survives():
     hint = LeaderHint(leader_id=2, leader_epoch=3, address="there:1")
     error = from_rpc(rpc_error(RequestRefusedError(ErrorCode.NOT_CONTROLLER, "", (hint,))))
     assert isinstance(error, RefusedError)
-    assert error.leader == hint
+    assert error.leader.to_message() == hint
 
 
 @pytest.mark.parametrize(
