@@ -28,7 +28,7 @@ from audit.history_rows import (
 from audit.plan import CheckpointFile, ReadPlan
 from audit.replay import Baseline, image_at, scan_range
 from audit.scan import ScannedBatch
-from audit.schema import HISTORY, SET, TABLES, columns
+from audit.schema import HISTORY, PARTITIONS, SET, TABLES, columns
 from audit.typed_rows import state_effects
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
@@ -37,6 +37,8 @@ from statemachine.codec import decode_record
 from statemachine.payload import written_version
 
 ROWS_PER_BATCH = 8192
+_BATCHES_PER_LOOK = 64
+"""How often ``read_tables`` looks for tables with so many rows."""
 
 _STATED_BY = {
     "topics": "TopicRecord",
@@ -228,10 +230,13 @@ def read_tables(
             if batch is not None:
                 batches.append(batch)
 
+    with_partitions = HISTORY in found or PARTITIONS in found
+    items = scan_range(plan, start, plan.end_offset, with_partitions=with_partitions)
     with rare_collections():
-        for item in scan_range(plan, start, plan.end_offset):
+        for number, item in enumerate(items):
             collected.add(item)
-            take(ROWS_PER_BATCH)
+            if not number % _BATCHES_PER_LOOK:
+                take(ROWS_PER_BATCH)
         take(1)
     return {
         table: pa.Table.from_batches(batches, arrow_schema(table))

@@ -29,12 +29,18 @@ class Baseline:
 
 
 def scan_range(
-    plan: ReadPlan, start_offset: int, end_offset: int, *, with_state: bool = True
+    plan: ReadPlan,
+    start_offset: int,
+    end_offset: int,
+    *,
+    with_state: bool = True,
+    with_partitions: bool = True,
 ) -> Iterator[Baseline | ScannedBatch]:
     """Yield everything in [start_offset, end_offset): the baseline if it is in range, then batches.
 
     Without ``with_state`` nothing is replayed before the range, and the batches lack topic names,
-    derived changes and typed changes.
+    derived changes and typed changes. Without ``with_partitions`` partitions are not replayed,
+    and have no changes.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError: A file is damaged or holds
@@ -51,10 +57,14 @@ def scan_range(
             return
         image = load_state(baseline)
         yield Baseline(baseline.snapshot_id, image, baseline)
-        scan = Scan(image if with_state else None)
+        scan = Scan(image if with_state else None, with_partitions=with_partitions)
         start_offset = baseline.end_offset
     else:
-        scan = scan_to(plan, start_offset) if with_state else Scan(None)
+        scan = (
+            scan_to(plan, start_offset, with_partitions=with_partitions)
+            if with_state
+            else Scan(None)
+        )
     for batch in batches_of(plan, start_offset, end_offset):
         yield scan.take(batch)
 
@@ -97,13 +107,16 @@ def oldest_state(plan: ReadPlan) -> int:
     return plan.baseline.end_offset if plan.baseline is not None else 0
 
 
-def scan_to(plan: ReadPlan, offset: int) -> Scan:
+def scan_to(plan: ReadPlan, offset: int, *, with_partitions: bool = True) -> Scan:
     """Replay up to ``offset`` from the newest checkpoint below it."""
     checkpoint = plan.replay_start(offset)
     if checkpoint is not None:
-        scan, begin = Scan(load_state(checkpoint)), checkpoint.end_offset
+        scan, begin = (
+            Scan(load_state(checkpoint), with_partitions=with_partitions),
+            checkpoint.end_offset,
+        )
     elif plan.start_offset == 0:
-        scan, begin = Scan(EMPTY_IMAGE), 0
+        scan, begin = Scan(EMPTY_IMAGE, with_partitions=with_partitions), 0
     else:
         return Scan(None)
     for batch in batches_of(plan, begin, offset):

@@ -37,7 +37,17 @@ from statemachine.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
 )
+from statemachine.sections.scanned_topics import ScannedTopics
+from statemachine.sections.topics import TopicsImage
+
+_OF_PARTITIONS = frozenset({PartitionRecord.API_KEY, PartitionChangeRecord.API_KEY})
+_ARRAY_16 = 0xDC
+"""Begins a msgpack array of more than fifteen elements; lower bytes begin shorter ones."""
+_ONE_BYTE_END = 0x80
+"""Both codecs write a lower api key as one byte, the second of the value."""
 
 
 @dataclass(slots=True)
@@ -98,11 +108,15 @@ class Scan:
     """Replays the log from a known state, or without a state if there is none.
 
     Without a state (``image`` None) records are decoded, but topic names, derived changes and
-    typed changes are not known.
+    typed changes are not known. ``with_partitions`` False leaves out partitions and their records:
+    everything else is as with them.
     """
 
-    def __init__(self, image: MetadataImage | None = EMPTY_IMAGE) -> None:
-        self._delta = None if image is None else ImageDelta(image)
+    def __init__(
+        self, image: MetadataImage | None = EMPTY_IMAGE, *, with_partitions: bool = True
+    ) -> None:
+        self._with_partitions = with_partitions
+        self._delta = None if image is None else _reading(image, with_partitions=with_partitions)
         self._before = EMPTY_IMAGE
         """The image before the batch that opened the current transaction."""
         self._waiting: list[Visible] = []
@@ -155,6 +169,9 @@ class Scan:
 
     def _take_data(self, batch: FoundBatch, *, observe: bool) -> ScannedBatch:
         found = iterate_records(batch.data, batch.header, path=batch.path)
+        headers = _headers_of(found[0])
+        if not self._with_partitions:
+            found = [record for record in found if not _is_of_partition(record.value)]
         contents = [_decode(record) for record in found]
         delta = self._delta
         if delta is None:
@@ -162,7 +179,6 @@ class Scan:
         if delta.transaction is None and opens_transaction(contents):
             self._before = delta.view()
             observe = True
-        headers = _headers_of(found[0])
         if observe or delta.transaction is not None:
             observer = _Observer(delta, batch, found, contents, headers, self)
             delta.replay_batch(batch.header, observer, headers)
@@ -248,12 +264,36 @@ class _Observer(Sequence[MetadataRecord]):
         return None if topic_id is None else self._delta.topics.name_of(topic_id)
 
 
+def _reading(image: MetadataImage, *, with_partitions: bool) -> ImageDelta:
+    """Return a delta over the image, with topics for a reader."""
+    delta = ImageDelta(image)
+    topics = image.topics
+    if not with_partitions:
+        topics = TopicsImage(topics.ids, topics.names)
+    delta.topics = ScannedTopics(topics, delta.tracker)
+    return delta
+
+
+def _is_of_partition(value: bytes | None) -> bool:
+    """Return whether a value is a partition's record, or its change. Both codecs begin alike."""
+    if not value or len(value) < 2:
+        return False
+    if value[0] < _ARRAY_16 and value[1] < _ONE_BYTE_END:
+        return value[1] in _OF_PARTITIONS
+    # A long array; one day, fields more than fifteen.
+    return isinstance(_decode_value(value), PartitionRecord | PartitionChangeRecord)
+
+
 def _headers_of(record: Record) -> RecordHeaders:
     return batch_headers(record.headers, record.value)
 
 
 def _decode(record: Record) -> MetadataRecord:
-    content = decode_record(record.value or b"")
+    return _decode_value(record.value or b"")
+
+
+def _decode_value(value: bytes) -> MetadataRecord:
+    content = decode_record(value)
     if content.API_KEY >= OWN_API_KEY_MIN:
         check_derivable(content)
     return content

@@ -70,6 +70,7 @@ POSITION: tuple[Column, ...] = (
 """First columns of every table: offset, time, client and reason."""
 
 HISTORY = "history"
+PARTITIONS = "partitions"
 
 _HISTORY: tuple[Column, ...] = (
     Column("version", _I, "Schema version of the record as written; null for control records."),

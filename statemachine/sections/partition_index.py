@@ -122,7 +122,7 @@ class PartitionIndexDelta:
 
     def added(self, key: PartitionKey, state: PartitionState) -> None:
         """Add a new partition to the indexes."""
-        word, bit = _place(key)
+        word, bit = place(key)
         for broker in state.isr:
             _set(self.isr.open_group(broker), word, bit)
         _set(self.leader.open_group(state.leader), word, bit)
@@ -131,7 +131,7 @@ class PartitionIndexDelta:
 
     def removed(self, key: PartitionKey, state: PartitionState) -> None:
         """Remove a deleted partition from the indexes."""
-        word, bit = _place(key)
+        word, bit = place(key)
         for broker in set(state.isr):
             _clear(self.isr.open_group(broker), word, bit)
         _clear(self.leader.open_group(state.leader), word, bit)
@@ -140,7 +140,7 @@ class PartitionIndexDelta:
 
     def changed(self, key: PartitionKey, old: PartitionState, new: PartitionState) -> None:
         """Replace a partition's state in the indexes."""
-        word, bit = _place(key)
+        word, bit = place(key)
         if old.isr != new.isr:
             _move(self.isr, word, bit, old.isr, new.isr)
         if old.leader != new.leader:
@@ -194,7 +194,8 @@ def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexD
     return index
 
 
-def _place(key: PartitionKey) -> tuple[bytes, int]:
+def place(key: PartitionKey) -> tuple[bytes, int]:
+    """Return the word that a partition is in, and its bit there."""
     topic_id, number = key
     if number < _WORD:
         return topic_id, 1 << number

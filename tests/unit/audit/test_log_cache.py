@@ -24,6 +24,9 @@ from tests.support.audit_answers import trimmed_log
 from tests.support.audit_log import AuditLog
 from tests.support.kafka_directory import KafkaDirectory
 
+GROUPS = 3
+"""Partitions, the other typed tables, and the history are replayed each for themselves."""
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> AuditLog:
@@ -64,19 +67,19 @@ def test_a_growing_log_is_replayed_once(
     cache = tmp_path / "cache" / "audit"
     first = log.end
     check_answers(log.home, cache)
-    assert replays == [(0, first)] * 2
+    assert replays == [(0, first)] * GROUPS
     check_answers(log.home, cache)
-    assert len(replays) == 2
+    assert len(replays) == GROUPS
     log.elect(2)
     log.command(ConfigRecord(4, "", "a", "1"), principal="User:x")
     second = log.commit()
     check_answers(log.home, cache)
-    assert replays[2:] == [(first, second)] * 2
+    assert replays[GROUPS:] == [(first, second)] * GROUPS
     for number in range(log_cache.RANGES_MAX):
         log.command(ConfigRecord(4, "", "a", str(number)))
         log.commit()
         check_answers(log.home, cache)
-    kept = list(cache.glob("*/typed/*"))
+    kept = list(cache.glob("*/partitions/*"))
     assert len(kept) < log_cache.RANGES_MAX
     assert stat.S_IMODE((cache / kept[0].parts[-3]).stat().st_mode) == 0o700
 
@@ -105,7 +108,7 @@ def test_a_log_that_was_cut_is_replayed_again(
     log.home.rename(tmp_path / "lost")
     recovered.home.rename(log.home)
     check_answers(log.home, cache)
-    assert replays[2:] == [(0, recovered.end)] * 2
+    assert replays[GROUPS:] == [(0, recovered.end)] * GROUPS
 
 
 def test_a_trimmed_log_has_its_own_rows(tmp_path: Path) -> None:
