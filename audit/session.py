@@ -29,6 +29,8 @@ _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.catalogImplementation": "in-memory",
+    # Spark's own Python processes give up after 15 s otherwise, which a busy machine takes.
+    "spark.python.authenticate.socketTimeout": "120s",
 }
 _SHORT_RUN = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
