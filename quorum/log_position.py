@@ -58,9 +58,12 @@ class LogPosition:
     """Digest of everything below ``offset``; empty if not known."""
     log_incarnation: bytes = field(default=b"", compare=False)
     """Id of the incarnation of the log that was read, 16 bytes; empty if not known."""
+    newest_incarnation: int = field(default=0, compare=False)
+    """Number of the newest incarnation that the reader has met; it reads nothing older."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the position as values that JSON has; the reverse of ``from_dict``."""
+        newest = {"newest": self.newest_incarnation} if self.newest_incarnation else {}
         return {
             "offset": self.offset,
             "epoch": self.epoch,
@@ -70,6 +73,7 @@ class LogPosition:
             ],
             "digest": self.log_digest.hex(),
             "incarnation": self.log_incarnation.hex(),
+            **newest,
         }
 
     @classmethod
@@ -90,6 +94,7 @@ class LogPosition:
                 epochs,
                 bytes.fromhex(found.get("digest", "")),
                 bytes.fromhex(found.get("incarnation", "")),
+                int(found.get("newest", 0)),
             )
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"not a log position: {found!r}") from error

@@ -37,6 +37,8 @@ _ASK_AGAIN = frozenset(
         common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE,
         common_pb2.ERROR_CODE_QUEUE_FULL,
         common_pb2.ERROR_CODE_RESOURCE_EXHAUSTED,
+        # A node with the directory of a former incarnation of the log.
+        common_pb2.ERROR_CODE_LOG_INCARNATION_MISMATCH,
     }
 )
 
@@ -62,6 +64,7 @@ class Caller:
         self._streams = ReadStreams(nodes)
         self._turn = 0
         self._is_closed = False
+        self.newest_incarnation = nodes.newest_incarnation
 
     async def close(self) -> None:
         """End the read streams; queries that wait end with ``UnavailableError``."""
@@ -99,11 +102,13 @@ class Caller:
         to_leader: bool = False,
         attempt_seconds: float = ATTEMPT_SECONDS_MAX,
         may_repeat: Callable[[ClientError], bool] = may_ask_again,
+        is_local: Callable[[Any], bool] | None = None,
     ) -> Any:
         """Return the answer of the first node that gives one.
 
         One node may take ``attempt_seconds``; ``may_repeat`` says after which failures another
-        is asked.
+        is asked. ``is_local`` says of an answer that its node may be cut off: the answer is
+        returned, and the next call asks another node.
 
         Raises:
             ClientError: The refusal, if asking again would not help; ``UnavailableError`` when
@@ -123,7 +128,10 @@ class Caller:
                 if is_shared:
                     return await self._streams.ask(address, method, request, seconds=attempt)
                 ask = getattr(getattr(self._nodes.node(address), service), method)
-                return await self._answer(ask(request, timeout=attempt))
+                answer = await self._answer(ask(request, timeout=attempt))
+                if is_local is not None and is_local(answer):
+                    self.move_on(UnavailableError("the node knows no leader"), address)
+                return answer
             except grpc.RpcError as error:
                 failure = from_rpc(error)
             except ClientError as error:

@@ -11,6 +11,7 @@ from quorate.client.authenticator import Authenticator
 from quorate.client.cluster import cluster_named
 from quorate.client.errors import ClientError
 from quorate.client.limits import CLIENT_OPTIONS
+from quorate.client.newest_incarnation import NewestIncarnation
 from quorate.client.results.errors import LeaderHint
 from quorum.v1 import errors_pb2 as wire
 from quorum.v1.admin_pb2_grpc import AdminServiceStub
@@ -62,6 +63,8 @@ class Nodes:
         """Last known address of the leader."""
         self.leader_epoch = -1
         """The newest known epoch."""
+        self.newest_incarnation = NewestIncarnation()
+        """Of the log; no reader of this client goes back to an older one."""
 
     @property
     def addresses(self) -> tuple[str, ...]:

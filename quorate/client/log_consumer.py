@@ -23,6 +23,7 @@ from quorate.client.errors import (
 )
 from quorate.client.lineage import confirm, find_divergence
 from quorate.client.log_calls import LogCalls, LogState
+from quorate.client.newest_incarnation import NewestIncarnation
 from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from quorate.client.results.metadata import (
     FetchLogResponse,
@@ -78,6 +79,7 @@ class LogConsumer:
         """An incarnation that an answer named, until the position is verified in it."""
         self._is_leaders = False
         """Whether a leader named it. Any other node may be a former voter."""
+        self._newest = NewestIncarnation()
         self.high_watermark = -1
         """Everything below is committed, as of the last answer."""
         self.state: LogState | None = None
@@ -93,9 +95,8 @@ class LogConsumer:
         at = self._position
         if at is None:
             return None
-        return LogPosition(
-            at.offset, at.epoch, self._lineage.epochs, at.log_digest, self._incarnation
-        )
+        epochs, newest = self._lineage.epochs, self._newest.number
+        return LogPosition(at.offset, at.epoch, epochs, at.log_digest, self._incarnation, newest)
 
     def seek(self, offset: int, epoch: int = -1) -> None:
         """Read from ``offset`` on. With the epoch of the record before it, that is verified.
@@ -121,6 +122,7 @@ class LogConsumer:
             self._lineage.add(position.epoch, position.offset - 1)
         digest = EMPTY_LOG_DIGEST if position.offset == 0 else position.log_digest
         self._incarnation = position.log_incarnation or self._incarnation
+        self._newest.know(position.newest_incarnation)
         self._position = LogPosition(position.offset, position.epoch, log_digest=digest)
 
     async def poll(self, *, max_wait_ms: int = 500) -> list[LogRecord]:
@@ -182,6 +184,7 @@ class LogConsumer:
                 max_bytes=self._max_bytes,
                 max_wait_ms=max_wait_ms,
                 with_log_digest=not position.log_digest,
+                log_incarnation_number=self._newest.number,
             )
         )
 
@@ -225,6 +228,7 @@ class LogConsumer:
 
     def _meet_incarnation(self, answer: FetchLogResponse | OffsetForLeaderEpochResponse) -> None:
         """Note the incarnation of the log that an answer names; a new one is verified by digest."""
+        self._newest.meet(answer)
         found = answer.log_incarnation or FIRST_INCARNATION_ID
         if found == self._incarnation:
             self._newer_incarnation = b""
@@ -289,6 +293,7 @@ class LogConsumer:
         answer = await self._calls.offset_for_leader_epoch(
             0, leader_epoch=self._leader_epoch, digest_offset=offset
         )
+        self._newest.meet(answer)
         return answer.log_digest == digest if answer.log_digest else None
 
     async def _compare(self, position: LogPosition) -> None:

@@ -228,21 +228,32 @@ class Queries:
         With ``digest_offset`` the answer also has the log digest there, if the leader knows it.
         """
         request = metadata_pb2.OffsetForLeaderEpochRequest(
-            leader_epoch=epoch, current_leader_epoch=leader_epoch, digest_offset=digest_offset
+            leader_epoch=epoch,
+            current_leader_epoch=leader_epoch,
+            digest_offset=digest_offset,
+            log_incarnation_number=self._caller.newest_incarnation.number,
         )
         return OffsetForLeaderEpochResponse.of(
             await self._ask("metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE)
         )
 
     async def fetch_log(self, request: metadata_pb2.FetchLogRequest) -> FetchLogResponse:
-        """Raw committed batches from one offset on. See ``LogConsumer`` for reading records."""
+        """Raw committed batches from one offset on. See ``LogConsumer`` for reading records.
+
+        An answer without a leader is that of a node that may be cut off: another one is asked next.
+        """
+        newest = self._caller.newest_incarnation
+        newest.know(request.log_incarnation_number)
+        request.log_incarnation_number = newest.number
         answer = await self._caller.call(
             "metadata",
             "FetchLog",
             request,
             timeout_seconds=self._query_timeout + request.max_wait_ms / 1000,
             to_leader=True,
+            is_local=lambda answer: answer.leader_id < 0,
         )
+        newest.meet(answer)
         return FetchLogResponse.of(answer)
 
     async def _ask(self, service: str, method: str, request: Message, read: ReadOptions) -> Any:

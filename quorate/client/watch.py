@@ -34,6 +34,7 @@ from quorum.v1.metadata_pb2 import (
     RECORD_FORM_TYPED,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    WatchProgress,
     WatchRequest,
     WatchResponse,
 )
@@ -86,6 +87,8 @@ class Watch:
         at = LogPosition(-1) if position is None else position
         self.offset, self.epoch = at.offset, at.epoch
         self._digest, self._incarnation = at.log_digest, at.log_incarnation
+        self._newest = nodes.newest_incarnation
+        self._newest.know(at.newest_incarnation)
         self._lineage = Lineage(at.epochs)
         if at.epoch >= 0:
             self._lineage.add(at.epoch, at.offset - 1)
@@ -96,7 +99,12 @@ class Watch:
         if self.offset < 0:
             return None
         return LogPosition(
-            self.offset, self.epoch, self._lineage.epochs, self._digest, self._incarnation
+            self.offset,
+            self.epoch,
+            self._lineage.epochs,
+            self._digest,
+            self._incarnation,
+            self._newest.number,
         )
 
     async def __aiter__(self) -> AsyncGenerator[WatchEvent]:
@@ -125,7 +133,9 @@ class Watch:
             finally:
                 call.cancel()
             if isinstance(failure, LogTruncationError):
-                raise await self._located(failure)
+                if not await self._is_kept():
+                    raise await self._located(failure)
+                failure = UnavailableError(f"the log of this node is a former one: {failure}")
             self._evaluate(failure, address)
             now = loop.time()
             lost_at = now if lost_at is None else lost_at
@@ -134,7 +144,11 @@ class Watch:
             await asyncio.sleep(BACKOFF_SECONDS[1])
 
     def _open(self, address: str) -> Any:
-        request = WatchRequest(client_id=self._client_id, record_form=self._form)
+        request = WatchRequest(
+            client_id=self._client_id,
+            record_form=self._form,
+            log_incarnation_number=self._newest.number,
+        )
         if self.offset >= 0:
             request.from_offset = self.offset
             request.from_epoch = self.epoch
@@ -182,10 +196,15 @@ class Watch:
                 if number == len(batches):
                     self._digest = response.changes.log_digest
                 yield ChangeBatch.of(batch)
-        elif kind == "progress" and response.progress.offset != self.offset:
-            raise ProtocolError(
-                f"progress to {response.progress.offset}, with changes up to {self.offset}"
-            )
+        elif kind == "progress":
+            self._take_progress(response.progress)
+
+    def _take_progress(self, progress: WatchProgress) -> None:
+        if progress.offset != self.offset:
+            raise ProtocolError(f"progress to {progress.offset}, with changes up to {self.offset}")
+        self._newest.know(progress.log_incarnation_number)
+        if progress.knows_no_leader:
+            raise UnavailableError("the node knows no leader: it may be a former voter")
 
     def _take_chunk(self, chunk: ChunkMessage) -> None:
         if self.offset >= 0 or chunk.chunk != self._chunks:
@@ -195,6 +214,7 @@ class Watch:
             raise UnavailableError(f"a state at {chunk.offset}, and {self._least} was known before")
         self._chunks += 1
         if chunk.is_last:
+            self._newest.meet(chunk)
             self.offset, self.epoch = chunk.offset, chunk.epoch
             self._lineage = Lineage([EpochEntry(chunk.epoch, chunk.offset - 1)])
             self._digest = chunk.log_digest
@@ -214,27 +234,37 @@ class Watch:
         # Known at the end of each message only.
         self._digest = b""
 
+    async def _ask(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        request.log_incarnation_number = self._newest.number
+        answer: OffsetForLeaderEpochResponse = await self._caller.call(
+            "metadata",
+            "OffsetForLeaderEpoch",
+            request,
+            timeout_seconds=SILENCE_SECONDS_MAX,
+            to_leader=True,
+        )
+        self._newest.meet(answer)
+        return answer
+
+    async def _is_kept(self) -> bool:
+        """Whether the leader has what was handed out: then a former voter has called it lost."""
+        if not self._digest:
+            return False
+        request = OffsetForLeaderEpochRequest(leader_epoch=0, digest_offset=self.offset)
+        return (await self._ask(request)).log_digest == self._digest
+
     async def _located(self, failure: LogTruncationError) -> LogTruncationError:
         """The same, with the first offset that differs as exactly as we know our own epochs."""
 
-        async def ask(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-            answer: OffsetForLeaderEpochResponse = await self._caller.call(
-                "metadata",
-                "OffsetForLeaderEpoch",
-                request,
-                timeout_seconds=SILENCE_SECONDS_MAX,
-                to_leader=True,
-            )
-            return answer
-
         async def epoch_end(epoch: int) -> tuple[int, int]:
-            answer = await ask(OffsetForLeaderEpochRequest(leader_epoch=epoch))
+            answer = await self._ask(OffsetForLeaderEpochRequest(leader_epoch=epoch))
             if answer.end_offset >= 0:
                 return answer.leader_epoch, answer.end_offset
             return -1, failure.bounds.earliest_offset if failure.bounds is not None else 0
 
         async def has_digest(offset: int, digest: bytes) -> bool | None:
-            answer = await ask(OffsetForLeaderEpochRequest(leader_epoch=0, digest_offset=offset))
+            request = OffsetForLeaderEpochRequest(leader_epoch=0, digest_offset=offset)
+            answer = await self._ask(request)
             return answer.log_digest == digest if answer.log_digest else None
 
         answer = failure.divergent_epoch, failure.divergent_offset

@@ -51,6 +51,8 @@ _EPOCH: Codes = frozenset({Code.FENCED_LEADER_EPOCH, Code.UNKNOWN_LEADER_EPOCH})
 _POSITION: Codes = frozenset(
     {Code.UNKNOWN_LEADER_EPOCH, Code.OFFSET_NOT_AVAILABLE, Code.OFFSET_OUT_OF_RANGE}
 )
+_FORMER: Codes = frozenset({Code.LOG_INCARNATION_MISMATCH})
+"""The reader has met a newer incarnation of the log than this node's."""
 _DISK: Codes = frozenset({Code.CORRUPT_MESSAGE, Code.UNKNOWN_SERVER_ERROR})
 
 COMMAND_CODES: Codes = frozenset(
@@ -126,7 +128,7 @@ ANSWERS: Mapping[str, Refusals] = {
     "WriteStream": Refusals(
         _STREAM | {Code.NOT_CONTROLLER}, COMMAND_CODES | {Code.QUEUE_FULL}, _RESULT_CODES
     ),
-    "FetchLog": Refusals(_CALL | _EPOCH | _POSITION | _DISK | _TOPIC_DENIED),
+    "FetchLog": Refusals(_CALL | _EPOCH | _POSITION | _FORMER | _DISK | _TOPIC_DENIED),
     "ListOffsets": Refusals(
         _CALL
         | _EPOCH
@@ -135,9 +137,9 @@ ANSWERS: Mapping[str, Refusals] = {
         | {Code.NOT_LEADER_OR_FOLLOWER, Code.OFFSET_NOT_AVAILABLE}
     ),
     "OffsetForLeaderEpoch": Refusals(
-        _CALL | _EPOCH | _TOPIC_DENIED | {Code.NOT_LEADER_OR_FOLLOWER}
+        _CALL | _FORMER | _EPOCH | _TOPIC_DENIED | {Code.NOT_LEADER_OR_FOLLOWER}
     ),
-    "Watch": Refusals(_STREAM | _POSITION | _DISK | _TOPIC_DENIED),
+    "Watch": Refusals(_STREAM | _POSITION | _FORMER | _DISK | _TOPIC_DENIED),
     "ListTopics": Refusals(_READ),
     "DescribeTopics": Refusals(
         _READ,

@@ -49,11 +49,13 @@ class LogReads:
         """Return committed batches, beginning with the one that contains the offset.
 
         Raises:
-            RequestRefusedError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE
-                (the high watermark is unknown or lower), OFFSET_OUT_OF_RANGE, MESSAGE_TOO_LARGE at
-                a batch that does not fit in a message.
+            RequestRefusedError: LOG_INCARNATION_MISMATCH (the reader has met a newer incarnation),
+                FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE (the high
+                watermark is unknown or lower), OFFSET_OUT_OF_RANGE, MESSAGE_TOO_LARGE at a batch
+                that does not fit in a message.
         """
         node = self._node
+        self._range.check_incarnation(request.log_incarnation_number)
         check_epoch(node, optional(request, "current_leader_epoch"))
         last_epoch = optional(request, "last_fetched_epoch")
         divergence = self._range.check_position(request.offset, last_epoch)
@@ -86,6 +88,7 @@ class LogReads:
             records=b"" if is_typed else records,
             log_digest=digest,
             log_incarnation=incarnation_bytes(node),
+            log_incarnation_number=node.log_incarnation.number,
         )
         for header in changed:
             response.redacted.add(
@@ -133,15 +136,20 @@ class LogReads:
         """Return where the largest epoch at or below the requested one ends (279.1). Leader only.
 
         Raises:
-            RequestRefusedError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
-                (also for a requested epoch that this leader does not know), OFFSET_NOT_AVAILABLE
-                for a digest between the high watermark and the end of the log.
+            RequestRefusedError: LOG_INCARNATION_MISMATCH (the reader has met a newer incarnation),
+                NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH (also for a
+                requested epoch that this leader does not know), OFFSET_NOT_AVAILABLE for a digest
+                between the high watermark and the end of the log.
         """
+        self._range.check_incarnation(request.log_incarnation_number)
         check_epoch(self._node, optional(request, "current_leader_epoch"))
         require_leader(self._node)
         found = self._range.epoch_end(request.leader_epoch)
         answer = metadata_pb2.OffsetForLeaderEpochResponse(
-            leader_epoch=-1, end_offset=-1, log_incarnation=incarnation_bytes(self._node)
+            leader_epoch=-1,
+            end_offset=-1,
+            log_incarnation=incarnation_bytes(self._node),
+            log_incarnation_number=self._node.log_incarnation.number,
         )
         if found is not None:
             answer.leader_epoch, answer.end_offset = found.epoch, found.offset

@@ -73,7 +73,8 @@ class Watches:
         """Write to the stream until the watcher leaves.
 
         Raises:
-            RequestRefusedError: OFFSET_OUT_OF_RANGE with the readable range (and the point of
+            RequestRefusedError: LOG_INCARNATION_MISMATCH when the watcher has met a newer
+                incarnation, OFFSET_OUT_OF_RANGE with the readable range (and the point of
                 divergence, if that is why), OFFSET_NOT_AVAILABLE or UNKNOWN_LEADER_EPOCH when this
                 replica is behind the watcher, RESOURCE_EXHAUSTED with the offset to resume from
                 when the watcher does not read, or when there are too many, BROKER_NOT_AVAILABLE
@@ -88,6 +89,7 @@ class Watches:
             "with_secrets": request.include_secrets,
         }
         with self.open.passing(caller_of(context)):
+            self._log.check_incarnation(request.log_incarnation_number)
             cursor = WatchCursor(self._node)
             if request.HasField("from_offset"):
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))
@@ -100,6 +102,8 @@ class Watches:
                     if chunk.state.is_last:
                         chunk.state.log_digest = await self._node.log_digest(cursor.offset)
                         chunk.state.log_incarnation = incarnation_bytes(self._node)
+                        number = self._node.log_incarnation.number
+                        chunk.state.log_incarnation_number = number
                     data = chunk.SerializeToString()
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)

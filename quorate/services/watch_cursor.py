@@ -109,6 +109,8 @@ class WatchCursor:
         response = metadata_pb2.WatchResponse()
         response.progress.offset = self.offset
         response.progress.epoch = self.epoch
+        response.progress.log_incarnation_number = self._node.log_incarnation.number
+        response.progress.knows_no_leader = self._node.leadership.leader_id < 0
         return response
 
 

@@ -155,7 +155,7 @@ class ReadPosition(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., age_ms: _Optional[int] = ..., node_id: _Optional[int] = ...) -> None: ...
 
 class FetchLogRequest(_message.Message):
-    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms", "with_log_digest", "record_form", "include_secrets")
+    __slots__ = ("offset", "current_leader_epoch", "last_fetched_epoch", "max_bytes", "max_wait_ms", "with_log_digest", "record_form", "include_secrets", "log_incarnation_number")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCHED_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +164,7 @@ class FetchLogRequest(_message.Message):
     WITH_LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RECORD_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_SECRETS_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     offset: int
     current_leader_epoch: int
     last_fetched_epoch: int
@@ -172,10 +173,11 @@ class FetchLogRequest(_message.Message):
     with_log_digest: bool
     record_form: RecordForm
     include_secrets: bool
-    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, offset: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., last_fetched_epoch: _Optional[int] = ..., max_bytes: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., with_log_digest: bool = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class FetchLogResponse(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_incarnation", "log_digest", "batches", "redacted")
+    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "log_start_offset", "diverging", "records", "log_incarnation", "log_digest", "batches", "redacted", "log_incarnation_number")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +188,7 @@ class FetchLogResponse(_message.Message):
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     REDACTED_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
     high_watermark: int
@@ -196,7 +199,8 @@ class FetchLogResponse(_message.Message):
     log_digest: bytes
     batches: _containers.RepeatedCompositeFieldContainer[ChangeBatch]
     redacted: _containers.RepeatedCompositeFieldContainer[RedactedBatch]
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ..., batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ..., redacted: _Optional[_Iterable[_Union[RedactedBatch, _Mapping]]] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., diverging: _Optional[_Union[_errors_pb2.DivergenceHint, _Mapping]] = ..., records: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ..., batches: _Optional[_Iterable[_Union[ChangeBatch, _Mapping]]] = ..., redacted: _Optional[_Iterable[_Union[RedactedBatch, _Mapping]]] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class RedactedBatch(_message.Message):
     __slots__ = ("base_offset", "log_digest")
@@ -227,29 +231,33 @@ class ListOffsetsResponse(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
 
 class OffsetForLeaderEpochRequest(_message.Message):
-    __slots__ = ("leader_epoch", "current_leader_epoch", "digest_offset")
+    __slots__ = ("leader_epoch", "current_leader_epoch", "digest_offset", "log_incarnation_number")
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     DIGEST_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     leader_epoch: int
     current_leader_epoch: int
     digest_offset: int
-    def __init__(self, leader_epoch: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., digest_offset: _Optional[int] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, leader_epoch: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., digest_offset: _Optional[int] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class OffsetForLeaderEpochResponse(_message.Message):
-    __slots__ = ("leader_epoch", "end_offset", "log_incarnation", "log_digest")
+    __slots__ = ("leader_epoch", "end_offset", "log_incarnation", "log_digest", "log_incarnation_number")
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     leader_epoch: int
     end_offset: int
     log_incarnation: bytes
     log_digest: bytes
-    def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, leader_epoch: _Optional[int] = ..., end_offset: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_digest: _Optional[bytes] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation", "record_form", "include_secrets", "checkpoint_at_least")
+    __slots__ = ("from_offset", "from_epoch", "client_id", "from_log_digest", "from_log_incarnation", "record_form", "include_secrets", "checkpoint_at_least", "log_incarnation_number")
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
     FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -258,6 +266,7 @@ class WatchRequest(_message.Message):
     RECORD_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_SECRETS_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_AT_LEAST_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     from_offset: int
     from_epoch: int
     client_id: str
@@ -266,7 +275,8 @@ class WatchRequest(_message.Message):
     record_form: RecordForm
     include_secrets: bool
     checkpoint_at_least: int
-    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ..., checkpoint_at_least: _Optional[int] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, from_offset: _Optional[int] = ..., from_epoch: _Optional[int] = ..., client_id: _Optional[str] = ..., from_log_digest: _Optional[bytes] = ..., from_log_incarnation: _Optional[bytes] = ..., record_form: _Optional[_Union[RecordForm, str]] = ..., include_secrets: bool = ..., checkpoint_at_least: _Optional[int] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
     __slots__ = ("state", "changes", "progress")
@@ -279,7 +289,7 @@ class WatchResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[StateChunk, _Mapping]] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ..., progress: _Optional[_Union[WatchProgress, _Mapping]] = ...) -> None: ...
 
 class StateChunk(_message.Message):
-    __slots__ = ("offset", "epoch", "chunk", "is_last", "records", "log_digest", "log_incarnation", "typed_records")
+    __slots__ = ("offset", "epoch", "chunk", "is_last", "records", "log_digest", "log_incarnation", "typed_records", "log_incarnation_number")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
@@ -288,6 +298,7 @@ class StateChunk(_message.Message):
     LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     TYPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     offset: int
     epoch: int
     chunk: int
@@ -296,7 +307,8 @@ class StateChunk(_message.Message):
     log_digest: bytes
     log_incarnation: bytes
     typed_records: _containers.RepeatedCompositeFieldContainer[_records_pb2.TypedRecord]
-    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., typed_records: _Optional[_Iterable[_Union[_records_pb2.TypedRecord, _Mapping]]] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., chunk: _Optional[int] = ..., is_last: bool = ..., records: _Optional[_Iterable[bytes]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., typed_records: _Optional[_Iterable[_Union[_records_pb2.TypedRecord, _Mapping]]] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class Changes(_message.Message):
     __slots__ = ("batches", "log_digest")
@@ -341,12 +353,16 @@ class ChangeBatch(_message.Message):
     def __init__(self, base_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., is_control: bool = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., headers: _Optional[_Iterable[_Union[AuditHeader, _Mapping]]] = ..., records: _Optional[_Iterable[bytes]] = ..., typed_records: _Optional[_Iterable[_Union[_records_pb2.TypedRecord, _Mapping]]] = ...) -> None: ...
 
 class WatchProgress(_message.Message):
-    __slots__ = ("offset", "epoch")
+    __slots__ = ("offset", "epoch", "log_incarnation_number", "knows_no_leader")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KNOWS_NO_LEADER_FIELD_NUMBER: _ClassVar[int]
     offset: int
     epoch: int
-    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+    log_incarnation_number: int
+    knows_no_leader: bool
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., log_incarnation_number: _Optional[int] = ..., knows_no_leader: bool = ...) -> None: ...
 
 class ListTopicsRequest(_message.Message):
     __slots__ = ("read", "after_name", "limit")

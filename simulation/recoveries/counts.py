@@ -19,6 +19,8 @@ class RecoveryCounts:
     """Calls of consumers that a cut-off node answered, mostly a deposed leader."""
     former_voters: int = 0
     """Nodes that came back with the directory of an earlier incarnation."""
+    former_refusals: int = 0
+    """Reads that a former voter refused, because the reader had met a newer incarnation."""
     processed: int = 0
     """Inputs whose output and position were acknowledged."""
     reprocessed: int = 0

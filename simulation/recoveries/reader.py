@@ -52,6 +52,8 @@ INEXACT = "recovery-truncation"
 FALSE_ALARM = "recovery-false-alarm"
 """A truncation was reported although nothing that was read is gone."""
 RESTART_SHARE = 0.1
+RESTART_SHARE_BETWEEN = 0.5
+"""While a newer incarnation was met and the position is not verified in it yet."""
 
 # What the consumer warns of is what the run causes.
 logging.getLogger("quorate.client.log_consumer").addHandler(logging.NullHandler())
@@ -125,6 +127,8 @@ class _Calls:
         try:
             return await ask(reads)
         except RequestRefusedError as error:
+            is_former = error.code is ErrorCode.LOG_INCARNATION_MISMATCH
+            self._reader.note_refusal(is_former=is_former)
             _raise(error)
         except (StorageError, QuorumUsageError) as error:
             raise UnavailableError(str(error)) from error
@@ -154,7 +158,11 @@ class Reader:
         self._incarnations = [ZERO_UUID]
         """One for each recovery, and the first."""
         self._met = 0
-        """The newest incarnation that an answer to this process named, as a place in that list."""
+        """The newest incarnation that an answer named, also to an earlier process, as a place in
+        that list.
+        """
+        self._asked: Node | None = None
+        """Asked next, in place of any node."""
         self._truncated_in = 0
         """The incarnation in which the last truncation was reported, as such a place."""
         self._open(LogPosition(0))
@@ -178,6 +186,8 @@ class Reader:
         Raises:
             UnavailableError: None leads.
         """
+        if self._asked is not None and not to_leader:
+            return self._asked
         nodes = list(self._world.nodes.values())
         if to_leader:
             nodes = [each for each in nodes if each.running.node.is_leader]
@@ -193,8 +203,9 @@ class Reader:
         Raises:
             Violation: A record is skipped, or a truncation is not what was lost.
         """
-        if self._rng.random() < RESTART_SHARE and self._consumer.position is not None:
-            self._open(LogPosition.from_json(self._consumer.position.to_json()))
+        position = self._consumer.position
+        if position is not None and self._rng.random() < self._restart_share(position):
+            self._open(LogPosition.from_json(position.to_json()))
         before = self._offset()
         try:
             records = self._run_poll()
@@ -220,6 +231,18 @@ class Reader:
         elif after > before:
             self._take(before, after, [each.offset for each in records])
 
+    def meet_both(self, recovered: Node, former: Node) -> None:
+        """Meet the recovered cluster; the process ends, and the next one asks a former voter.
+
+        A new process knows no leader epoch, so the former leader's fences none of its requests.
+        """
+        for self._asked in (recovered, former):
+            position = self._consumer.position
+            if position is not None:
+                self._open(LogPosition.from_json(position.to_json()))
+            self.poll()
+        self._asked = None
+
     def first_lost(self) -> int:
         """Return the first offset read that is not in the surviving history; -1 for none."""
         for each in self.read:
@@ -231,13 +254,23 @@ class Reader:
         """Note which incarnation an answer named."""
         self._met = max(self._met, self._place(incarnation))
 
+    def note_refusal(self, *, is_former: bool) -> None:
+        """Count the refusals of former voters."""
+        self._counts.former_refusals += is_former
+
     def _place(self, incarnation: Uuid) -> int:
         return self._incarnations.index(incarnation or ZERO_UUID)
 
     def _open(self, position: LogPosition) -> None:
-        self._met = max(self._place(position.log_incarnation), self._truncated_in)
+        place = self._place(position.log_incarnation)
+        # The position is all that is left of a process, so it has to name the newest one met.
+        self._met = max(self._met, place, self._truncated_in)
         self._calls = _Calls(self)
         self._consumer = LogConsumer(self._calls, reset=self._policy, position=position)
+
+    def _restart_share(self, position: LogPosition) -> float:
+        is_between = self._place(position.log_incarnation) < self._met
+        return RESTART_SHARE_BETWEEN if is_between else RESTART_SHARE
 
     def _offset(self) -> int:
         position = self._consumer.position

@@ -31,6 +31,7 @@ STEPS = (300, 900)
 RECOVERIES = (1, 1, 2, 3)
 END_STEPS_MAX = 40_000
 LAGGING_SHARE = 0.5
+ASLEEP_SHARE = 0.5
 TAKEOVER_SHARE = 0.004
 CUT_SHARE = 0.006
 HEAL_SHARE = 0.012
@@ -47,6 +48,8 @@ class RecoveryRun:
             Reader(policy, self._rng, self.counts)
             for policy in (ResetPolicy.NONE, ResetPolicy.EARLIEST, ResetPolicy.LATEST)
         ]
+        self._asleep: Reader | None = None
+        """Reads nothing for a while."""
         self._processes: list[Process] = []
         self._started = 0
         self._incarnation: Uuid = ZERO_UUID
@@ -91,6 +94,10 @@ class RecoveryRun:
             process.world = world
 
     def _steps(self) -> None:
+        # It is far behind at the next recovery, so a former voter has records that it lacks.
+        self._asleep = (
+            self._rng.choice(self._readers) if self._rng.random() < ASLEEP_SHARE else None
+        )
         for _ in range(self._rng.randint(*STEPS)):
             self._step()
 
@@ -98,7 +105,9 @@ class RecoveryRun:
         rng, world = self._rng, self._world
         world.step()
         if rng.random() < 0.3:
-            rng.choice(self._readers).poll()
+            reader = rng.choice(self._readers)
+            if reader is not self._asleep:
+                reader.poll()
         if rng.random() < TAKEOVER_SHARE or all(each.has_ended for each in self._processes):
             self._take_over()
         for process in self._processes:
@@ -164,6 +173,9 @@ class RecoveryRun:
             if former not in world.nodes and former != left:
                 world.add(former, self._old.pop(former))
                 self.counts.former_voters += 1
+                if self._asleep is not None:
+                    self._asleep.meet_both(world.nodes[left], world.nodes[former])
+        self._asleep = None
         fs = MemoryFileSystem()
         fs.make_directory(DATA_DIR)
         added = voter(fresh, disk=1)

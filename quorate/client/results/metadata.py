@@ -297,6 +297,8 @@ class OffsetForLeaderEpochResponse(MessageValue):
     """Digest of everything below ``digest_offset``, or below the batch that ``digest_offset`` is
     inside of. Empty if it is not known, or if the log ends below ``digest_offset``.
     """
+    log_incarnation_number: int = 0
+    """Number of the log's incarnation."""
 
     @staticmethod
     def _fill(draft: Any, message: Any, /) -> None:
@@ -304,6 +306,7 @@ class OffsetForLeaderEpochResponse(MessageValue):
         draft.end_offset = message.end_offset
         draft.log_incarnation = message.log_incarnation
         draft.log_digest = message.log_digest
+        draft.log_incarnation_number = message.log_incarnation_number
 
 
 @value_of(wire.AuditHeader)
@@ -408,6 +411,10 @@ class FetchLogResponse(MessageValue):
     """The same batches if typed records were requested."""
     redacted: tuple[RedactedBatch, ...] = ()
     """Batches in ``records`` without their secrets, ascending by offset."""
+    log_incarnation_number: int = 0
+    """Number of the incarnation of the answering node's log. If ``leader_id`` is -1 the answer is
+    local: the node may be a former voter.
+    """
 
     @staticmethod
     def _fill(draft: Any, message: Any, /) -> None:
@@ -420,6 +427,7 @@ class FetchLogResponse(MessageValue):
         draft.log_digest = message.log_digest
         draft.batches = UNREAD
         draft.redacted = UNREAD
+        draft.log_incarnation_number = message.log_incarnation_number
 
 
 @value_of(wire.StateChunk)
@@ -443,6 +451,8 @@ class StateChunk(MessageValue):
     """In the last chunk: id of the log's incarnation, 16 bytes; empty for the first one."""
     typed_records: tuple[TypedRecord, ...] = ()
     """The same records in the form TYPED."""
+    log_incarnation_number: int = 0
+    """In the last chunk: number of that incarnation."""
 
     @staticmethod
     def _fill(draft: Any, message: Any, /) -> None:
@@ -454,3 +464,4 @@ class StateChunk(MessageValue):
         draft.log_digest = message.log_digest
         draft.log_incarnation = message.log_incarnation
         draft.typed_records = UNREAD
+        draft.log_incarnation_number = message.log_incarnation_number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from quorate.client import log_consumer
 from quorate.client.batches import LogRecord
@@ -95,6 +96,16 @@ def former_voter_read_after_a_seek(patch: Patch) -> None:
     patch.setattr(LogConsumer, "seek", seek)
 
 
+def former_incarnation_read_after_a_restart(patch: Patch) -> None:
+    """A stored position forgets the newest incarnation that its reader has met."""
+    from_dict = LogPosition.from_dict
+
+    def forgetful(found: dict[str, Any]) -> LogPosition:
+        return replace(from_dict(found), newest_incarnation=0)
+
+    patch.setattr(LogPosition, "from_dict", forgetful)
+
+
 def lagging_replica_calls_it_truncated(patch: Patch) -> None:
     """A replica reports a divergence to a consumer that has read further than it."""
     check_position = LogRange.check_position
@@ -162,6 +173,13 @@ BUGS = (
         former_voter_read_after_a_seek,
         (FALSE_ALARM, SKIPPED),
         "ADR 65; found by these runs: a former voter serves what the leader has lost",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "former-incarnation-read-after-a-restart",
+        former_incarnation_read_after_a_restart,
+        (SKIPPED,),
+        "ADR 65: a reader never goes back to an older incarnation than one it has met",
         experiment=RECOVERIES,
     ),
     Bug(

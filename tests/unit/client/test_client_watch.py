@@ -14,6 +14,7 @@ from quorate.client import (
     ProtocolError,
     UnavailableError,
 )
+from quorate.client.channels import Nodes
 from quorate.client.results import StateChunk
 from quorate.client.watch import Watch
 from quorum.log_position import LogPosition
@@ -117,14 +118,14 @@ def changes(*ranges) -> WatchResponse:
 
 @pytest.mark.parametrize("ranges", [[(6, 7)], [(5, 6), (7, 8)], [(5, 6), (5, 6)], [(3, 5)]])
 def test_a_gap_or_a_repetition_is_a_protocol_error(ranges):
-    watch = Watch(None, None, client_id="", position=LogPosition(5))
+    watch = Watch(Nodes(["n:1"]), None, client_id="", position=LogPosition(5))
     with pytest.raises(ProtocolError, match="follow offset"):
         list(watch._events(changes(*ranges)))
 
 
 def test_progress_ahead_of_the_changes_is_a_protocol_error():
     """Goal: a mark vouches for what came before it. Method: one at, then one beyond the data."""
-    watch = Watch(None, None, client_id="", position=LogPosition(5))
+    watch = Watch(Nodes(["n:1"]), None, client_id="", position=LogPosition(5))
     response = WatchResponse()
     response.progress.offset = 5
     assert list(watch._events(response)) == []
@@ -140,7 +141,7 @@ def test_a_watch_that_begins_again_never_goes_back():
         def move_on(self, failure: Exception, address: str) -> None:
             del failure, address
 
-    watch = Watch(None, Caller(), client_id="", position=LogPosition(5))
+    watch = Watch(Nodes(["n:1"]), Caller(), client_id="", position=LogPosition(5))
     watch._evaluate(OffsetOutOfRangeError("trimmed"), "here")
     response = WatchResponse(state=ChunkMessage(offset=4, chunk=0, is_last=True))
     with pytest.raises(UnavailableError, match="a state at 4"):
@@ -151,7 +152,7 @@ def test_a_watch_that_begins_again_never_goes_back():
 
 
 def test_a_watch_may_be_resumed_inside_a_batch():
-    watch = Watch(None, None, client_id="", position=LogPosition(5))
+    watch = Watch(Nodes(["n:1"]), None, client_id="", position=LogPosition(5))
     assert len(list(watch._events(changes((3, 7), (7, 8))))) == 2
     assert watch.offset == 8
 
@@ -180,7 +181,7 @@ def test_the_position_is_behind_what_was_handed_out_and_no_further():
 
 
 def test_a_watch_that_begins_in_an_empty_log_has_a_position_that_can_be_committed():
-    watch = Watch(None, None, client_id="")
+    watch = Watch(Nodes(["n:1"]), None, client_id="")
     assert list(watch._events(WatchResponse(state=ChunkMessage(offset=0, chunk=0, is_last=True))))
     list(watch._events(changes((0, 2))))
     assert watch.position.epochs == ((1, 0, b""),)

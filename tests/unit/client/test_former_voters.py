@@ -1,0 +1,122 @@
+"""Readers that meet a former voter of a recovered cluster: it has lost records, and no leader."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.client import Client, UnavailableError
+from quorate.client.log_consumer import ResetPolicy
+from quorate.client.results import ChangeBatch
+from quorate.services import change_feed
+from quorum.incarnation import LogIncarnation
+from quorum.log_position import LogPosition
+from statemachine.codec import encode_record
+from statemachine.records import ConfigRecord
+from tests.support.served_node import cluster, serving
+
+NEXT = LogIncarnation(1, b"2" * 16)
+
+
+def value(text):
+    return encode_record(ConfigRecord(2, "t", "retention.ms", text))
+
+
+def two_histories(*, is_lost=True):
+    """A former voter with "ab" and a lost record, and the leader of the recovered cluster."""
+    (_, (former,)), (log, (leader,)) = cluster(1), cluster(1)
+    for node in former, leader:
+        for text in "ab":
+            node.commit(value(text))
+    if is_lost:
+        former.commit(value("lost"))
+    former.log.leader = None
+    log.epoch, leader.incarnation = 1001, NEXT
+    for text in "new":
+        leader.commit(value(text))
+    return former, leader
+
+
+async def served_positions(leader):
+    """What a consumer and a watch of the recovered cluster store behind "ab"."""
+    async with Client([leader.address]) as client:
+        consumer = client.consumer(position=LogPosition(3, 1))
+        await consumer.poll(max_wait_ms=0)
+        digest = await leader.log_digest(3)
+        return LogPosition(3, 1, (), digest, NEXT.id, consumer.position.newest_incarnation)
+
+
+def test_a_consumer_goes_on_to_a_node_with_a_leader_and_learns_what_was_lost():
+    async def scenario():
+        former, leader = two_histories()
+        async with serving(former), serving(leader):
+            async with Client([former.address, leader.address]) as client:
+                consumer = client.consumer(position=LogPosition(0), reset=ResetPolicy.EARLIEST)
+                read = {}
+                while consumer.position.offset < leader.log.end:
+                    for each in await consumer.poll(max_wait_ms=0):
+                        read[each.offset] = each.value
+                assert read[3] == value("n")
+                stored = LogPosition.from_json(consumer.position.to_json())
+                assert (stored.log_incarnation, stored.newest_incarnation) == (NEXT.id, 1)
+
+    asyncio.run(scenario())
+
+
+def test_a_former_voter_refuses_a_reader_of_the_recovered_cluster_by_name():
+    async def scenario():
+        former, leader = two_histories()
+        async with serving(former), serving(leader):
+            position = await served_positions(leader)
+            assert position.newest_incarnation == 1
+            async with Client([former.address], timeout_seconds=0.5) as client:
+                consumer = client.consumer(position=position)
+                with pytest.raises(UnavailableError, match=r"LOG_INCARNATION_MISMATCH.*former"):
+                    await consumer.poll(max_wait_ms=0)
+                assert consumer.position == position
+                with pytest.raises(UnavailableError, match=r"LOG_INCARNATION_MISMATCH.*former"):
+                    await client.offset_for_leader_epoch(1)
+                watch = client.watch(position=position, outage_seconds_max=0.2)
+                with pytest.raises(UnavailableError, match=r"LOG_INCARNATION_MISMATCH.*former"):
+                    await anext(aiter(watch))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("newest", [1, 0])
+def test_a_watch_of_the_recovered_cluster_reads_nothing_of_a_former_voter(newest):
+    """Goal: no lost record, no false alarm. Method: its address comes first.
+
+    A position of a former release has no number: then the leader's digest decides.
+    """
+
+    async def scenario():
+        former, leader = two_histories()
+        async with serving(former), serving(leader):
+            digest = await leader.log_digest(4)
+            position = LogPosition(4, 1001, (), digest, NEXT.id, newest)
+            async with Client([former.address, leader.address]) as client:
+                events = aiter(client.watch(position=position))
+                batch = await anext(events)
+                assert isinstance(batch, ChangeBatch)
+                assert list(batch.records) == [value("e")]
+                await events.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_a_watch_leaves_a_node_that_knows_no_leader(monkeypatch):
+    """Goal: it meets the recovered cluster. Method: the former voter has nothing new to send."""
+    monkeypatch.setattr(change_feed, "PROGRESS_SECONDS", 0.05)
+
+    async def scenario():
+        former, leader = two_histories(is_lost=False)
+        async with serving(former), serving(leader):
+            position = LogPosition(3, 1, (), await leader.log_digest(3))
+            async with Client([former.address, leader.address]) as client:
+                events = aiter(client.watch(position=position))
+                assert list((await anext(events)).records) == [value("n")]
+                await events.aclose()
+
+    asyncio.run(scenario())
