@@ -3,6 +3,7 @@
 - What was the state of everything as of an offset?
 - Who led which partition, from when to when, and why did it change?
 - Who changed which configuration, from what to what, when and why?
+- Who changed the voters or had leadership transferred, when and why?
 
 Typed rows hold the whole state after each change, as replayed. A question only selects rows; no
 code here interprets records.
@@ -95,6 +96,29 @@ _CONFIG_CHANGES = """
     ORDER BY effective_offset, changes.offset, change_index, config_name
 """
 
+_QUORUM_CHANGES = """
+    WITH records AS (
+        SELECT history.offset AS record_offset, history.*,
+               CASE WHEN record_type = 'Voters'
+                    THEN regexp_extract_all(payload, '"key":."id":([0-9]+)', 1) END AS voters,
+               CASE WHEN record_type = 'LeaderChange'
+                    THEN CAST(regexp_extract(payload, '"leaderId":([0-9]+)', 1) AS INT)
+               END AS leader
+        FROM {history} AS history
+        WHERE is_control AND record_type IN ('LeaderChange', 'Voters')
+          AND batch_end_offset <= %(as_of)d
+    ),
+    steps AS (
+        SELECT *, lag(voters) OVER each AS voters_before, lag(leader) OVER each AS leader_before
+        FROM records
+        WINDOW each AS (PARTITION BY record_type ORDER BY record_offset, change_index)
+    )
+    SELECT record_offset AS offset, epoch, append_time AS time, record_type AS cause,
+           leader_before, leader, voters_before, voters, principal, reason
+    FROM steps WHERE NOT is_baseline
+    ORDER BY record_offset, change_index
+"""
+
 _TABLE = re.compile(r"\{(\w+)\}")
 
 
@@ -153,16 +177,26 @@ def config_changes(as_of: int = LATEST, *, topic: str | None = None) -> Query:
     return Query(_CONFIG_CHANGES % {"as_of": as_of, "only": only}, _topic_argument(topic))
 
 
+def quorum_changes(as_of: int = LATEST) -> Query:
+    """Ask for every change of leader and of the voters below an offset: who asked, when, and why.
+
+    One row per record, with what was there before it; null where that is not known. A leader that
+    nobody asked for has neither principal nor reason.
+    """
+    return Query(_QUORUM_CHANGES % {"as_of": as_of})
+
+
 def views(as_of: int = LATEST) -> Iterator[tuple[str, Query]]:
     """Yield the name and the query of each view: the answers, for queries of one's own.
 
-    ``<table>_state`` is the state of a typed table as of the offset; ``leaders`` and
-    ``config_changes`` are the other two questions.
+    ``<table>_state`` is the state of a typed table as of the offset; ``leaders``,
+    ``config_changes`` and ``quorum_changes`` are the other questions.
     """
     for table in TYPED_TABLES:
         yield f"{table}_state", state_as_of(table, as_of)
     yield "leaders", leadership_timeline(as_of)
     yield "config_changes", config_changes(as_of)
+    yield "quorum_changes", quorum_changes(as_of)
 
 
 def _topic_argument(topic: str | None) -> dict[str, str]:

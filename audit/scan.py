@@ -22,6 +22,7 @@ from audit.typed_rows import Effect
 from audit.typed_tables import EFFECTS, Derived
 from quorum.batch import Record, iterate_records
 from quorum.control import DecodedControl, decode_control
+from quorum.control_origin import origin_headers
 from quorum.errors import LogDamagedError, QuorateError
 from quorum.types import Uuid
 from snapshot.reader import CheckpointReader
@@ -87,8 +88,14 @@ class ScannedBatch:
 
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
-        """Record headers of its first record, which name the client that wrote the batch."""
-        if not self.steps or self.batch.header.is_control:
+        """Record headers of its first record, which name the client that wrote the batch.
+
+        For a control batch they are made from the origin of its first record that has one.
+        """
+        if self.batch.header.is_control:
+            found = (origin_headers(step.content) for step in self.steps)
+            return next((headers for headers in found if headers), ())
+        if not self.steps:
             return ()
         return _headers_of(self.steps[0].record)
 

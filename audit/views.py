@@ -128,3 +128,8 @@ def leadership_timeline(tables: AuditTables, as_of: int = LATEST) -> DataFrame:
 def config_changes(tables: AuditTables, as_of: int = LATEST) -> DataFrame:
     """Return every change of a configuration, see ``questions.config_changes``."""
     return tables.ask(questions.config_changes(as_of))
+
+
+def quorum_changes(tables: AuditTables, as_of: int = LATEST) -> DataFrame:
+    """Return every change of leader and of the voters, see ``questions.quorum_changes``."""
+    return tables.ask(questions.quorum_changes(as_of))

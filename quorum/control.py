@@ -21,6 +21,7 @@ from typing import TypeAlias
 from quorum.batch_decode import Record
 from quorum.batch_encode import encode_batch
 from quorum.control_incarnation import LOG_INCARNATION_TAG, decode_incarnation, encode_incarnation
+from quorum.control_origin import ORIGIN_TAG, decode_origin, encode_origin
 from quorum.control_records import ControlRecord, KRaftVersion, LeaderChange, Voters
 from quorum.control_voters import (
     read_array,
@@ -138,6 +139,8 @@ def _with_keys(record: Voters) -> TaggedFields:
     incarnation = encode_incarnation(record.incarnation)
     if incarnation:
         fields[LOG_INCARNATION_TAG] = incarnation
+    if record.origin is not None:
+        fields[ORIGIN_TAG] = encode_origin(record.origin)
     return tuple(sorted(fields.items()))
 
 
@@ -158,7 +161,7 @@ def _encode_value(record: WrittenControl) -> tuple[int, bytes]:
                 struct.pack(">hi", 0, record.leader_id),
                 write_array(record.voters, _write_node),
                 write_array(record.granting, _write_node),
-                encode_tagged_fields(record.tagged),
+                _with_own(record.tagged, (ORIGIN_TAG, encode_origin(record.origin))),
             )
         )
     if isinstance(record, KRaftVersion):
@@ -229,7 +232,8 @@ def _decode_leader_change(value: bytes, version: int) -> LeaderChange:
     voters, position = read_array(value, position, _read_node(version))
     granting, position = read_array(value, position, _read_node(version))
     tagged, _ = read_tagged_fields(value, position, len(value))
-    return LeaderChange(leader_id, voters, granting, tagged)
+    [origin], others = _without_own(tagged, ORIGIN_TAG)
+    return LeaderChange(leader_id, voters, granting, others, decode_origin(origin))
 
 
 def _decode_kraft_version(value: bytes, _version: int) -> KRaftVersion:
@@ -242,13 +246,14 @@ def _decode_kraft_version(value: bytes, _version: int) -> KRaftVersion:
 def _decode_voters(value: bytes, _version: int) -> Voters:
     voters, position = read_array(value, 2, read_voter)
     tagged, _ = read_tagged_fields(value, position, len(value))
-    own = (REMOVED_VOTERS_TAG, READMITTED_VOTERS_TAG, LOG_INCARNATION_TAG)
+    own = (REMOVED_VOTERS_TAG, READMITTED_VOTERS_TAG, LOG_INCARNATION_TAG, ORIGIN_TAG)
     return Voters(
         voters,
         tuple(field for field in tagged if field[0] not in own),
         _keys_in(tagged, REMOVED_VOTERS_TAG),
         _keys_in(tagged, READMITTED_VOTERS_TAG),
         decode_incarnation(dict(tagged).get(LOG_INCARNATION_TAG, b"")),
+        decode_origin(dict(tagged).get(ORIGIN_TAG, b"")),
     )
 
 

@@ -13,6 +13,17 @@ from quorum.values import value
 
 
 @value
+class Origin:
+    """Who asked for a change of the quorum, and why; empty text is not known.
+
+    A change that a node requests for itself has a reason and no principal.
+    """
+
+    principal: str = ""
+    reason: str = ""
+
+
+@value
 class LeaderChange:
     """Control record that opens every epoch."""
 
@@ -20,6 +31,9 @@ class LeaderChange:
     voters: tuple[NodeId, ...]
     granting: tuple[NodeId, ...]
     tagged: TaggedFields = ()
+    origin: Origin | None = None
+    """Who asked the leader before to transfer its leadership to this one; None: nobody, or it is
+    not known. A tagged field, which Kafka's readers skip."""
 
 
 @value
@@ -34,7 +48,7 @@ class KRaftVersion:
 class Voters:
     """Control record with the whole voter set from here on.
 
-    The last three fields are tagged fields, which Kafka's readers skip.
+    The last four fields are tagged fields, which Kafka's readers skip.
     """
 
     voters: tuple[Voter, ...]
@@ -45,6 +59,8 @@ class Voters:
     """Replicas whose tombstones this record lifts, on an operator's request."""
     incarnation: LogIncarnation = FIRST_INCARNATION
     """The incarnation of the log, repeated by each voters record and by checkpoints."""
+    origin: Origin | None = None
+    """Who asked for this change of the set; None: it is not known, or the set did not change."""
 
 
 ControlRecord: TypeAlias = LeaderChange | KRaftVersion | Voters

@@ -16,10 +16,11 @@ from history.recorder import Recorder
 from history.search import CheckResult
 from quorate.controller.requests import Answer
 from quorate.replica.replica import Replica
+from quorum.control_origin import origin_headers
 from quorum.errors import CommandError
 from quorum.types import NodeId
 from simulation.commands import STRANGERS
-from simulation.invariants.contents import metadata_of, records_of
+from simulation.invariants.contents import controls_of, metadata_of, records_of
 from simulation.invariants.mirror import Batch
 from simulation.invariants.violation import Violation
 from simulation.population import Population
@@ -54,7 +55,6 @@ _WAYS = {
     int(ConfigOperation.DELETE): "delete",
     int(ConfigOperation.APPEND): "append",
 }
-_OF_NOTHING = digest_of(())
 Asked = tuple[str, Action, dict[str, Value]]
 
 
@@ -237,9 +237,10 @@ def _is_refusal(batch: Batch) -> bool:
 
 
 def _digest(batch: Batch) -> str:
-    """Return the digest as watchers compute it; they do not see control records."""
+    """Return the digest as watchers compute it; of control records they see who asked, and why."""
     if batch.is_control:
-        return _OF_NOTHING
+        found = [each for control in controls_of(batch) for each in origin_headers(control)]
+        return digest_of([], found)
     records = records_of(batch)
     headers = batch_headers(records[0].headers, records[0].value)
     return digest_of([record.value or b"" for record in records], headers)

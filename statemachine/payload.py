@@ -101,8 +101,14 @@ def record_payload(
 
 
 def control_payload(control: DecodedControl) -> dict[str, object]:
-    """Return a control record as a JSON document; its type is the name of its class."""
-    document: dict[str, object] = {"type": type(control).__name__, "data": _plain(control)}
+    """Return a control record as a JSON document; its type is the name of its class.
+
+    Its origin is left out: it has the place of record headers (``quorum.control_origin``).
+    """
+    data = _plain(control)
+    if isinstance(data, dict):
+        data.pop("origin", None)
+    document: dict[str, object] = {"type": type(control).__name__, "data": data}
     if isinstance(control, LeaderChange):
         report = dict(control.tagged).get(INCARNATION_REPORT_TAG)
         if report is not None:

@@ -27,6 +27,11 @@ _CONFIG_COLUMNS = (
     "principal", "reason",
 )  # fmt: skip
 
+_QUORUM_COLUMNS = (
+    "offset", "time", "epoch", "cause", "leader_before", "leader", "voters_before", "voters",
+    "principal", "reason",
+)  # fmt: skip
+
 
 def _reads(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say what to read, and hand them over as an ``AuditSource``."""
@@ -65,16 +70,16 @@ def _reads(command: Callable[..., None]) -> Callable[..., None]:
     return _with_options(with_source, options)
 
 
+_ENGINE = click.option(
+    "--engine", type=click.Choice([DUCKDB, SPARK]), default=DUCKDB, show_default=True,
+    help="What answers: DuckDB in this process, or Spark, which starts a Java runtime.",
+)  # fmt: skip
+
+
 def _asks(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a question: what to read, what of it, and what answers."""
-    options = (
-        click.option("--topic", help="Only this topic."),
-        click.option(
-            "--engine", type=click.Choice([DUCKDB, SPARK]), default=DUCKDB, show_default=True,
-            help="What answers: DuckDB in this process, or Spark, which starts a Java runtime.",
-        ),
-    )  # fmt: skip
-    return _with_options(_reads(command), options)
+    topic = click.option("--topic", help="Only this topic.")
+    return _with_options(_reads(command), (topic, _ENGINE))
 
 
 def _with_options(
@@ -123,6 +128,21 @@ def configs(session: Session, source: AuditSource, topic: str | None) -> None:
     answer(session, "AuditConfigs", _CONFIG_COLUMNS, query, source)
 
 
+@audit.command("quorum")
+@_ENGINE
+@_reads
+@pass_session
+def quorum(session: Session, source: AuditSource) -> None:
+    """Show who changed the voters or had leadership transferred, when and why.
+
+    A leader that was elected without a transfer has neither principal nor reason. A reason without
+    a principal is a node's own.
+    """
+    from audit.questions import quorum_changes
+
+    answer(session, "AuditQuorum", _QUORUM_COLUMNS, quorum_changes(source.limit()), source)
+
+
 @audit.command("query")
 @click.option(
     "--sql", "text", required=True, metavar="SQL",
@@ -134,7 +154,8 @@ def query(session: Session, source: AuditSource, text: str) -> None:
     """Answer a query of your own, without being able to change anything.
 
     Tables: those of the export (docs/reference/audit-tables.md). Views: TABLE_state for the state
-    of each of them as of --as-of, leaders, config_changes. `SHOW TABLES` and `DESCRIBE NAME` work.
+    of each of them as of --as-of, leaders, config_changes, quorum_changes. `SHOW TABLES` and
+    `DESCRIBE NAME` work.
     """
     answer_sql(session, sys.stdin.read() if text == "-" else text, source)
 

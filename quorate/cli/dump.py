@@ -21,6 +21,7 @@ from quorum.batch import (
     read_header,
 )
 from quorum.control import decode_control
+from quorum.control_origin import origin_headers
 from quorum.errors import CorruptBatchError, RecordCodecError, UnknownRecordError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import parse_segment_name
@@ -114,10 +115,13 @@ def record_line(
     is_control = batch.header.is_control
     try:
         headers = batch_headers(record.headers, None if is_control else record.value)
-        if headers:
-            line["headers"] = {name: _header_text(value) for name, value in headers}
+        control = None
         if is_control:
             control = decode_control(record, path=batch.path, position=batch.header.position)
+            headers = (*headers, *origin_headers(control))
+        if headers:
+            line["headers"] = {name: _header_text(value) for name, value in headers}
+        if control is not None:
             line["payload"] = control_payload(control)
         elif record.value is None:
             line["error"] = "no value"

@@ -30,6 +30,9 @@ def now(session: Session, dry_run: bool, reason: str) -> None:
 
     A node that has a checkpoint of its position writes none. A large one takes minutes: give
     --timeout. The node goes on writing if the command ends before it.
+
+    The log below the checkpoint may be trimmed at once, when every live replica is beyond it.
+    Export what the audit trail must keep before that.
     """
     rows = []
     for server in session.servers():

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from quorate.client import Client, ClientError, LogPosition, OffsetOutOfRangeError
@@ -20,6 +21,7 @@ from quorate.client.watch import Watch, WatchEvent
 from quorate.console.image_feed import ImageFeed
 from quorate.console.index import Index
 from quorate.console.terms import find_terms
+from quorate.console.voter_changes import find_voter_changes
 from quorum.errors import QuorateError
 from quorum.v1.metadata_pb2 import FetchLogRequest
 
@@ -64,6 +66,7 @@ class Follower:
             tasks.create_task(self._again("the watch", self._watch, _RETRY_SECONDS))
             tasks.create_task(self._again("the quorum", self._ask_quorum, QUORUM_SECONDS))
             tasks.create_task(self._again("leadership", self._find_terms, QUORUM_SECONDS))
+            tasks.create_task(self._again("voters", self._find_voter_changes, QUORUM_SECONDS))
             tasks.create_task(self._again("the features", self._ask_features, FEATURES_SECONDS))
 
     async def _again(self, name: str, ask: Callable[[], Awaitable[None]], seconds: float) -> None:
@@ -93,6 +96,17 @@ class Follower:
         if found:
             await asyncio.to_thread(self.feed.take_terms, found)
         self._known_terms.update(each.epoch for each in found)
+
+    async def _find_voter_changes(self) -> None:
+        offsets, feed = self.feed.control_offsets, self.feed
+        count = len(offsets)
+        found = await find_voter_changes(
+            self._client, list(islice(offsets, count)), feed.newest_voters
+        )
+        if found:
+            await asyncio.to_thread(feed.take_voter_changes, found)
+        for _ in range(count):
+            offsets.popleft()
 
     async def _ask_features(self) -> None:
         self.features = await self._client.describe_features()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
@@ -10,7 +11,7 @@ from typing import Final
 
 from quorate.client.results.metadata import ChangeBatch, StateChunk
 from quorate.client.watch import WatchEvent
-from quorate.console.change_rows import change_rows, changed_keys
+from quorate.console.change_rows import ChangeRow, change_rows, changed_keys
 from quorate.console.entity_records import record_at
 from quorate.console.index import LOADED_KINDS, Index
 from quorate.console.terms import Term
@@ -65,6 +66,10 @@ class ImageFeed:
         self.known_from = -1
         self.loading_records = 0
         """Records of a state that is being loaded."""
+        self.control_offsets: deque[int] = deque()
+        """Control batches that the watch passed, to be looked at for changes of the voters."""
+        self.newest_voters: str | None = None
+        """The set in the newest row about the voters; None if there is none."""
         self._writing = Lock()
         self._loading: ImageDelta | None = None
         self._delta: ImageDelta | None = None
@@ -78,6 +83,7 @@ class ImageFeed:
             self._index.load(EMPTY_IMAGE)
             self._index.commit()
         self.image, self.known_from = EMPTY_IMAGE, 0
+        self.newest_voters = None
         self._delta = None
 
     def take(self, events: Iterable[WatchEvent]) -> None:
@@ -105,8 +111,16 @@ class ImageFeed:
         with self._writing:
             self._index.begin()
             for each in terms:
-                self._index.put_term(each.epoch, each.start_offset, each.time_ms, each.leader_id)
+                self._index.put_term(each)
             self._index.commit()
+
+    def take_voter_changes(self, rows: list[ChangeRow]) -> None:
+        """Store changes of the voter set in the index."""
+        with self._writing:
+            self._index.begin()
+            self._index.add_changes(rows)
+            self._index.commit()
+        self.newest_voters = rows[-1].after
 
     def _take_chunk(self, chunk: StateChunk) -> None:
         if chunk.chunk == 0 or self._loading is None:
@@ -126,6 +140,7 @@ class ImageFeed:
         self._loading, self._delta = None, None
         self._index.load(image)
         self.image, self.known_from = image, chunk.offset
+        self.newest_voters = None
         if self.loading_records >= _FREEZE_RECORDS_MIN:
             gc.freeze()
 
@@ -137,6 +152,7 @@ class ImageFeed:
         delta = self._delta
         if batch.is_control:
             delta.skip_batch(_position(batch))
+            self.control_offsets.append(batch.base_offset)
         else:
             content = [decode_record(value) for value in batch.records]
             headers = [(each.name, each.value) for each in batch.headers]

@@ -15,6 +15,7 @@ from threading import local
 from typing import Final
 
 from quorate.console.change_rows import ChangeRow
+from quorate.console.terms import Term
 from quorate.timetravel.entities import entities
 from quorum.types import Uuid, uuid_to_text
 from statemachine.image import MetadataImage
@@ -59,7 +60,8 @@ CREATE INDEX change_name ON change (name, id);
 CREATE INDEX change_start ON change (start);
 CREATE INDEX change_principal ON change (principal, id);
 CREATE TABLE term (
-    epoch INTEGER PRIMARY KEY, start INTEGER NOT NULL, time INTEGER NOT NULL, leader INTEGER
+    epoch INTEGER PRIMARY KEY, start INTEGER NOT NULL, time INTEGER NOT NULL, leader INTEGER,
+    principal TEXT, reason TEXT
 ) WITHOUT ROWID;
 """
 _TABLES = ("topic", "partition", "entity", "change")
@@ -215,13 +217,9 @@ class Index:
                 (self._changes_max,),
             )
 
-    def put_term(self, epoch: int, start: int, time_ms: int, leader: int | None) -> None:
-        """Store where an epoch begins in the log, and its leader if that is known."""
-        self._db.execute(
-            "INSERT INTO term VALUES (?,?,?,?) ON CONFLICT (epoch) DO UPDATE SET "
-            "start = excluded.start, time = excluded.time, leader = excluded.leader",
-            (epoch, start, time_ms, leader),
-        )
+    def put_term(self, term: Term) -> None:
+        """Store where an epoch begins in the log, with its leader if that is known, and why."""
+        self._db.execute("INSERT OR REPLACE INTO term VALUES (?,?,?,?,?,?)", term)
 
     def _count(self, topics: Iterable[str]) -> None:
         """Count the problems of topics; they decide their order."""

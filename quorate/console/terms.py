@@ -1,4 +1,4 @@
-"""Which leadership terms the log still knows: where each began, when, and who led."""
+"""Which leadership terms the log still knows: where each began, when, who led, and why."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from quorate.client import Client, OffsetOutOfRangeError
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
+from quorum.control_origin import origin_headers
 from quorum.control_records import LeaderChange
 from quorum.v1.metadata_pb2 import FetchLogRequest
 
@@ -22,6 +23,9 @@ class Term(NamedTuple):
     time_ms: int
     """When its first batch was appended, milliseconds since 1970."""
     leader_id: int | None
+    principal: str | None = None
+    """Who had leadership transferred to it; None: nobody, or it is not known."""
+    reason: str | None = None
 
 
 async def find_terms(client: Client, newest_epoch: int, known: frozenset[int]) -> list[Term]:
@@ -52,11 +56,15 @@ async def _first_batch(client: Client, offset: int) -> Term | None:
     except OffsetOutOfRangeError:
         return None
     for header in scan_batches(answer.records):
-        leader = None
+        leader, who = None, {}
         if header.is_control:
             for record in iterate_records(answer.records, header):
                 content = decode_control(record)
                 if isinstance(content, LeaderChange):
                     leader = content.leader_id
-        return Term(header.epoch, header.base_offset, header.max_timestamp, leader)
+                    who = {name: (value or b"").decode() for name, value in origin_headers(content)}
+        return Term(
+            header.epoch, header.base_offset, header.max_timestamp, leader,
+            who.get("principal"), who.get("reason"),
+        )  # fmt: skip
     return None

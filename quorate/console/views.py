@@ -114,7 +114,7 @@ def leadership(sources: Sources, query: Query) -> Document:
     answer = sources.follower.quorum
     found = select_page(
         sources.index.reader(),
-        "SELECT epoch, start, time, leader, "
+        "SELECT epoch, start, time, leader, principal, reason, "
         "lead(time) OVER (ORDER BY epoch) AS until FROM term ORDER BY epoch DESC",
         (),
         page,
@@ -130,7 +130,8 @@ def _with_trimmed_term(rows: list[Document], now: DescribeQuorumResponse) -> lis
     """Put the present leadership in front if the log no longer has its beginning."""
     if now.leader_id < 0 or (rows and rows[0]["epoch"] >= now.leader_epoch):
         return rows
-    term = {"epoch": now.leader_epoch, "start": -1, "time": -1, "leader": now.leader_id}
+    unknown = {"principal": None, "reason": None}
+    term = {"epoch": now.leader_epoch, "start": -1, "time": -1, "leader": now.leader_id, **unknown}
     return [{**term, "until": None}, *rows]
 
 

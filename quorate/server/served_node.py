@@ -25,6 +25,7 @@ from quorate.services.ports import (
     SnapshotMade,
     VoterChange,
 )
+from quorum.control_records import Origin
 from quorum.core.contract.local_events import NO_TOKEN, TransferLeadership
 from quorum.types import Endpoint, NodeId
 
@@ -202,9 +203,9 @@ class ReplicaNode(LogFacts):
         """Write a checkpoint of the image as it is, unless there is one of its position."""
         return await create_snapshot(self._replica, dry_run=dry_run)
 
-    async def transfer_leadership(self, target: NodeId) -> Outcome:
+    async def transfer_leadership(self, target: NodeId, origin: Origin) -> Outcome:
         """Let ``target`` (``NO_NODE``: the furthest voter) take over; bounded in time."""
-        return await self._ask(TransferLeadership(NO_TOKEN, target))
+        return await self._ask(TransferLeadership(NO_TOKEN, target, origin))
 
     async def change_voters(self, change: VoterChange) -> Outcome:
         """Add, remove or update a voter; bounded in time."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from quorate.services.log_redaction import redacted_batches
 from quorate.services.typed_records import add_encoded
 from quorum.batch import BatchHeader, iterate_records, scan_batches
+from quorum.control import decode_control
+from quorum.control_origin import origin_headers
 from quorum.v1 import metadata_pb2
 from statemachine.codec import batch_headers
 
@@ -73,9 +75,12 @@ def change_batch(
         producer_epoch=header.producer_epoch,
         sequence=header.base_sequence,
     )
-    if header.is_control:
-        return batch
     records = iterate_records(data, header)
+    if header.is_control:
+        for record in records:
+            for name, value in origin_headers(decode_control(record)):
+                batch.headers.add(name=name, value=value or b"")
+        return batch
     if is_typed:
         for record in records:
             add_encoded(batch.typed_records.add(), record.value or b"")

@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from quorate.client.limits import TEXT_BYTES_MAX
 from quorate.services.access import AccessPolicy
 from quorate.services.calls import Context, seconds_left
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import bounded_text, principal_of
 from quorate.services.leadership import check_epoch, leader_hint, require_leader
 from quorate.services.ports import Outcome, ServedNode, VoterChange
+from quorum.control_records import Origin
 from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
 from quorum.errors import CommandError, ErrorCode
 from quorum.types import NO_NODE, ZERO_UUID, Endpoint, Epoch, NodeId, ReplicaKey, Voter
@@ -38,7 +40,7 @@ class QuorumOperations:
     def methods(self) -> Methods:
         """Return the methods by name, each with the type of its request."""
         wire = admin_pb2
-        methods: Methods = {
+        methods: dict[str, tuple[Callable[[Any, Context, Origin], Awaitable[Any]], Any]] = {
             "CreateSnapshot": (self._create_snapshot, wire.CreateSnapshotRequest),
             "TransferLeadership": (self._transfer_leadership, wire.TransferLeadershipRequest),
             "AddVoter": (self._add_voter, wire.AddVoterRequest),
@@ -58,16 +60,20 @@ class QuorumOperations:
         return principal_of(context.auth_context(), "")
 
     def _audited(
-        self, name: str, method: Callable[[Any, Context], Awaitable[Any]]
+        self, name: str, method: Callable[[Any, Context, Origin], Awaitable[Any]]
     ) -> Callable[[Any, Context], Awaitable[Any]]:
-        """Write one line to the audit log for each request, whatever becomes of it."""
+        """Write one line to the audit log for each request, whatever becomes of it.
+
+        ``method`` gets who asks and why, for the record that it makes in the metadata log.
+        """
 
         async def call(request: Any, context: Context) -> Any:
             principal = self._principal(context)
             reason = bounded_text(request.reason, "reason")
+            origin = Origin(principal[:TEXT_BYTES_MAX], reason)
             outcome = "interrupted"
             try:
-                answer = await method(request, context)
+                answer = await method(request, context, origin)
                 outcome = "done"
                 return answer
             except CommandError as error:
@@ -84,7 +90,7 @@ class QuorumOperations:
         return call
 
     async def _create_snapshot(
-        self, request: admin_pb2.CreateSnapshotRequest, _context: Context
+        self, request: admin_pb2.CreateSnapshotRequest, _context: Context, _origin: Origin
     ) -> admin_pb2.CreateSnapshotResponse:
         made = await self._node.create_snapshot(dry_run=request.dry_run)
         return admin_pb2.CreateSnapshotResponse(
@@ -96,7 +102,7 @@ class QuorumOperations:
         )
 
     async def _transfer_leadership(
-        self, request: admin_pb2.TransferLeadershipRequest, context: Context
+        self, request: admin_pb2.TransferLeadershipRequest, context: Context, origin: Origin
     ) -> admin_pb2.TransferLeadershipResponse:
         node = self._node
         require_leader(node)
@@ -105,7 +111,7 @@ class QuorumOperations:
         if request.HasField("target_id") and target < 0:
             raise CommandError(ErrorCode.INVALID_REQUEST, f"node id {target} is negative")
         epoch = node.leadership.epoch
-        self._check(await node.transfer_leadership(target))
+        self._check(await node.transfer_leadership(target, origin))
         while (  # noqa: ASYNC110 - a change of leader has no event; the deadline bounds the loop
             target != node.node_id and not self._has_successor(epoch) and seconds_left(context)
         ):
@@ -122,7 +128,7 @@ class QuorumOperations:
         )
 
     async def _add_voter(
-        self, request: admin_pb2.AddVoterRequest, _context: Context
+        self, request: admin_pb2.AddVoterRequest, _context: Context, origin: Origin
     ) -> admin_pb2.AddVoterResponse:
         offset, epoch = await self._change(
             AddVoter(
@@ -131,23 +137,24 @@ class QuorumOperations:
                 ack_when_committed=not request.answer_on_append,
                 timeout_ms=request.timeout_ms,
                 readmit=request.readmit,
+                origin=origin,
             )
         )
         return admin_pb2.AddVoterResponse(offset=offset, leader_epoch=epoch)
 
     async def _remove_voter(
-        self, request: admin_pb2.RemoveVoterRequest, _context: Context
+        self, request: admin_pb2.RemoveVoterRequest, _context: Context, origin: Origin
     ) -> admin_pb2.RemoveVoterResponse:
         key = _key(request.voter_id, request.directory_id)
-        offset, epoch = await self._change(RemoveVoter(NO_TOKEN, key, request.timeout_ms))
+        offset, epoch = await self._change(RemoveVoter(NO_TOKEN, key, request.timeout_ms, origin))
         return admin_pb2.RemoveVoterResponse(offset=offset, leader_epoch=epoch)
 
     async def _update_voter(
-        self, request: admin_pb2.UpdateVoterRequest, _context: Context
+        self, request: admin_pb2.UpdateVoterRequest, _context: Context, origin: Origin
     ) -> admin_pb2.UpdateVoterResponse:
         check_epoch(self._node, request.current_leader_epoch)
         offset, epoch = await self._change(
-            UpdateVoter(NO_TOKEN, _voter(request), request.timeout_ms)
+            UpdateVoter(NO_TOKEN, _voter(request), request.timeout_ms, origin)
         )
         return admin_pb2.UpdateVoterResponse(offset=offset, leader_epoch=epoch)
 

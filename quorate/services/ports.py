@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from quorate.controller.requests import OnAnswer, RequestContext
+from quorum.control_records import Origin
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
 from quorum.core.leadership.epoch_catch_up import AheadView
 from quorum.core.state.pending_change import PendingChangeView
@@ -225,8 +226,11 @@ class ServedNode(CheckpointedNode, Protocol):
                 is not on this disk yet; UNKNOWN_SERVER_ERROR if the disk has no room.
         """
 
-    async def transfer_leadership(self, target: NodeId) -> Outcome:
-        """Transfer leadership to ``target`` (``NO_NODE``: the most caught-up voter); bounded."""
+    async def transfer_leadership(self, target: NodeId, origin: Origin) -> Outcome:
+        """Transfer leadership to ``target`` (``NO_NODE``: the most caught-up voter); bounded.
+
+        The new leader writes ``origin`` into the log.
+        """
 
     def age_ms(self) -> int:
         """Age of ``image`` in ms: it holds all writes acknowledged earlier; -1 if not known."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, cast
 
+from quorum.control_records import Origin
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import (
     CHAIN_OFFSETS_MAX,
@@ -68,6 +69,9 @@ from quorum.v1 import common_pb2, raft_pb2
 MESSAGE_CHARACTERS_MAX: Final = 1024
 """Bound of a response's text for humans; senders cut it, receivers refuse more."""
 
+ORIGIN_CHARACTERS_MAX: Final = 1024
+"""Bound of a principal and of a reason in an ``Origin``: that of a request's."""
+
 _PORT_MAX: Final = 65535
 
 
@@ -115,6 +119,13 @@ def _check_digest(point: DigestAt) -> None:
 def _check_range(each: VersionRange) -> None:
     if len(each.name) > NAME_CHARACTERS_MAX:
         raise PeerProtocolError(f"a feature's name above {NAME_CHARACTERS_MAX} characters")
+
+
+def _check_origin(origin: Origin) -> None:
+    if max(len(origin.principal), len(origin.reason)) > ORIGIN_CHARACTERS_MAX:
+        raise PeerProtocolError(
+            f"who and why of a transfer above {ORIGIN_CHARACTERS_MAX} characters"
+        )
 
 
 def _check_text(response: VoterChangeResponse) -> None:
@@ -165,6 +176,7 @@ PEERS.describe(VoteRequest, raft_pb2.VoteRequest, absent=_RECEIVER)
 PEERS.describe(VoteResponse, raft_pb2.VoteResponse)
 PEERS.describe(BeginQuorumEpochRequest, raft_pb2.BeginQuorumEpochRequest, absent=_RECEIVER)
 PEERS.describe(BeginQuorumEpochResponse, raft_pb2.BeginQuorumEpochResponse)
+PEERS.describe(Origin, raft_pb2.ChangeOrigin, check=_check_origin)
 PEERS.describe(EndQuorumEpochRequest, raft_pb2.EndQuorumEpochRequest)
 PEERS.describe(EndQuorumEpochResponse, raft_pb2.EndQuorumEpochResponse)
 PEERS.describe(ReadPositionRequest, raft_pb2.ReadPositionRequest)

@@ -180,20 +180,30 @@ class VersionRange(_message.Message):
     def __init__(self, name: _Optional[str] = ..., lowest: _Optional[int] = ..., highest: _Optional[int] = ...) -> None: ...
 
 class EndQuorumEpochRequest(_message.Message):
-    __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints", "campaign_now")
+    __slots__ = ("cluster_id", "leader", "epoch", "preferred_successors", "leader_endpoints", "campaign_now", "origin")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PREFERRED_SUCCESSORS_FIELD_NUMBER: _ClassVar[int]
     LEADER_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     CAMPAIGN_NOW_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     leader: _common_pb2.ReplicaKey
     epoch: int
     preferred_successors: _containers.RepeatedCompositeFieldContainer[_common_pb2.ReplicaKey]
     leader_endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.Endpoint]
     campaign_now: bool
-    def __init__(self, cluster_id: _Optional[str] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., preferred_successors: _Optional[_Iterable[_Union[_common_pb2.ReplicaKey, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., campaign_now: bool = ...) -> None: ...
+    origin: ChangeOrigin
+    def __init__(self, cluster_id: _Optional[str] = ..., leader: _Optional[_Union[_common_pb2.ReplicaKey, _Mapping]] = ..., epoch: _Optional[int] = ..., preferred_successors: _Optional[_Iterable[_Union[_common_pb2.ReplicaKey, _Mapping]]] = ..., leader_endpoints: _Optional[_Iterable[_Union[_common_pb2.Endpoint, _Mapping]]] = ..., campaign_now: bool = ..., origin: _Optional[_Union[ChangeOrigin, _Mapping]] = ...) -> None: ...
+
+class ChangeOrigin(_message.Message):
+    __slots__ = ("principal", "reason")
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    reason: str
+    def __init__(self, principal: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class EndQuorumEpochResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "leader_endpoints")

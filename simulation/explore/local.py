@@ -33,6 +33,7 @@ from simulation.explore.values import Event, Local, Outcome, Packet
 from simulation.harness.arrival import received
 from simulation.harness.core_disk import Disk, Log
 from simulation.invariants.violation import Violation
+from simulation.operator import asked
 
 Origin: TypeAlias = tuple[int, Event]
 """A state of a node and the event that happened to it.
@@ -124,7 +125,11 @@ class Locals:
             case ("propose",):
                 node.take(raft.propose(now, end_offset=core.log.end_offset + 1, payload=b""))
             case ("remove", target):
-                node.take(raft.on_local_event(now, RemoveVoter(1, key_of(target))))
+                node.take(
+                    raft.on_local_event(
+                        now, RemoveVoter(1, key_of(target), origin=asked("remove", target))
+                    )
+                )
             case ("begin", target):
                 make_due(core, target)
                 node.take(raft.tick(now))

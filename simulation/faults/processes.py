@@ -13,6 +13,7 @@ from simulation.memory_filesystem import (
     CrashMode,
     Faults,
 )
+from simulation.operator import asked
 
 CRASH_MODES: dict[str, CrashMode] = {
     "kill": KEEP_ALL,
@@ -155,7 +156,7 @@ def transfer(site: Site) -> bool:
     """Ask the leader to transfer leadership to the most caught-up voter."""
     leader = site.leader()
     if leader is not None:
-        leader.notify(TransferLeadership(0))
+        leader.notify(TransferLeadership(0, origin=asked("transfer from", leader.id)))
     return leader is not None
 
 

@@ -6,6 +6,7 @@ from quorum.core.contract.local_events import AddVoter, RemoveVoter
 from quorum.types import Endpoint, ReplicaKey, Voter
 from simulation.faults.site import Site
 from simulation.member import Member
+from simulation.operator import asked
 
 _VOTERS_MIN = 3
 """No live voter is removed below this, so that a crash does not end every run."""
@@ -39,7 +40,7 @@ def _remove(site: Site, leader: Member, key: ReplicaKey) -> bool:
     rest = [voter.key for voter in replica.node.voters if voter.key != key]
     if not site.budget.allows_voters(rest):
         return False
-    leader.notify(RemoveVoter(_SILENT, key))
+    leader.notify(RemoveVoter(_SILENT, key, origin=asked("remove", key.id)))
     return True
 
 
@@ -51,5 +52,6 @@ def _add(site: Site, leader: Member, chosen: Member) -> bool:
     if not site.budget.allows_voters((*keys, chosen.key)):
         return False
     entry = Voter(chosen.key, (Endpoint("CONTROLLER", f"n{chosen.id}", 9093),))
-    leader.notify(AddVoter(_SILENT, entry, readmit=site.rng.random() < 0.7))
+    readmit, origin = site.rng.random() < 0.7, asked("add", chosen.id)
+    leader.notify(AddVoter(_SILENT, entry, readmit=readmit, origin=origin))
     return True

@@ -89,6 +89,7 @@ from simulation.invariants.lineage_cuts import LineageCuts
 from simulation.invariants.log_matching import LogMatching
 from simulation.invariants.log_start_covered import LogStartCovered
 from simulation.invariants.monotone import Monotone
+from simulation.invariants.named_changes import NamedChanges
 from simulation.invariants.one_campaign import OneCampaign
 from simulation.invariants.one_leader import OneLeader
 from simulation.invariants.one_vote import OneVote
@@ -170,6 +171,7 @@ ALL: tuple[type[Invariant], ...] = (
     ResumedDownloads,
     Pauses,
     ProvenChanges,
+    NamedChanges,
 )
 
 

@@ -18,6 +18,7 @@ from quorum.types import ZERO_UUID, NodeId, Uuid
 from simulation.harness.replica_node import DATA_DIR, HandClock
 from simulation.invariants.violation import Violation
 from simulation.memory_filesystem import MemoryFileSystem
+from simulation.operator import asked
 from simulation.recoveries.counts import RecoveryCounts
 from simulation.recoveries.process import PROCESSED_ONCE, ZOMBIE, Process, check_outputs
 from simulation.recoveries.reader import FALSE_ALARM, INEXACT, SKIPPED, Reader, batches_in
@@ -198,7 +199,7 @@ class RecoveryRun:
                 keys = {each.key for each in leader.running.node.voters}
                 if added.key in keys:
                     return
-                leader.running.ask(AddVoter(0, added), lambda _: None)
+                leader.running.ask(AddVoter(0, added, origin=asked("add", fresh)), lambda _: None)
                 leader.work()
 
     # ------------------------------------------------------------------ the end

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from quorum.control import encode_control_batch
-from quorum.control_records import ControlRecord, LeaderChange, Voters
+from quorum.control_records import ControlRecord, LeaderChange, Origin, Voters
 from quorum.core.contract.output import SaveElectionState, Truncate
+from quorum.core.messages.epoch_messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.read_messages import ReadPositionRequest, ReadPositionResponse
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
@@ -17,6 +18,7 @@ from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, ElectionState, Endpoint, OffsetAndEpoch, Voter
 from simulation.harness.arrival import arrived
+from simulation.operator import asked
 from tests.support.stub_cluster import Stage, key_of
 
 LONG_MS = 100_000
@@ -89,6 +91,45 @@ def stranger_moves_a_voter(stage: Stage) -> None:
     )
     stage.replicas[1].node.high_watermark = 1
     _lead_with(stage, Voters((Voter(key_of(1)), moved, Voter(key_of(3)))), base=1)
+
+
+def _commit_voters(stage: Stage, *after: Voter, origin: Origin | None) -> None:
+    stage.commit_voters(Voters(tuple(Voter(key_of(each)) for each in (1, 2, 3))))
+    stage.commit_voters(Voters(after, removed=(key_of(2),), origin=origin), base=1)
+
+
+def voters_change_without_a_name(stage: Stage) -> None:
+    _commit_voters(stage, Voter(key_of(1)), Voter(key_of(3)), origin=None)
+
+
+def another_change_is_named(stage: Stage) -> None:
+    _commit_voters(stage, Voter(key_of(1)), Voter(key_of(3)), origin=asked("remove", 3))
+
+
+def _transfer(stage: Stage, origin: Origin | None) -> None:
+    """Node 2 hands over to node 1, which then writes a leader change record with ``origin``."""
+    request = EndQuorumEpochRequest(
+        7, "c", key_of(2), 0, (key_of(1),), campaign_now=True, origin=asked("transfer from", 2)
+    )
+    stage.run_observer.sent(2, 1, request)
+    stage.run_observer.received(1, 2, arrived(request))
+    stage.run_observer.sent(1, 2, EndQuorumEpochResponse(7, ErrorCode.NONE, 2, 0))
+    _elect(stage)
+    _lead_with(stage, LeaderChange(1, (1, 2, 3), (1, 2), origin=origin), base=0)
+
+
+def transfer_is_not_named(stage: Stage) -> None:
+    _transfer(stage, None)
+
+
+def election_names_a_transfer(stage: Stage) -> None:
+    _elect(stage)
+    made_up = asked("transfer from", 2)
+    _lead_with(stage, LeaderChange(1, (1, 2, 3), (1, 2), origin=made_up), base=0)
+
+
+def transfer_is_named(stage: Stage) -> None:
+    _transfer(stage, asked("transfer from", 2))
 
 
 def leads_on_a_hung_disk(stage: Stage) -> None:
@@ -228,6 +269,10 @@ CASES = (
     (change_on_open_ground, "change-barrier"),
     (two_open_changes, "change-barrier"),
     (stranger_moves_a_voter, "proven-changes"),
+    (voters_change_without_a_name, "named-changes"),
+    (another_change_is_named, "named-changes"),
+    (transfer_is_not_named, "named-changes"),
+    (election_names_a_transfer, "named-changes"),
     (leads_on_a_hung_disk, "hung-disk"),
     (leads_silent, "leader-contact"),
     (votes_against_its_leader, "leader-stickiness"),
@@ -240,5 +285,9 @@ CASES = (
     (later_epoch_is_kept, "lineage-cuts"),
     (too_much_of_the_epoch_is_kept, "lineage-cuts"),
 )
-INTACT = (copy_of_an_old_fetch_is_served, old_fetch_of_a_new_voter_is_served)
+INTACT = (
+    copy_of_an_old_fetch_is_served,
+    old_fetch_of_a_new_voter_is_served,
+    transfer_is_named,
+)
 """Cases that look like a regression and are none."""

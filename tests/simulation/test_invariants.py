@@ -22,6 +22,7 @@ from simulation.harness.arrival import arrived
 from simulation.invariants.seen import ReadBegun
 from simulation.invariants.table import ALL
 from simulation.invariants.violation import Violation
+from simulation.operator import asked
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, Provenance
 from statemachine.records import (
@@ -228,7 +229,8 @@ def leader_loads(stage: Stage) -> None:
 
 def _voters(*node_ids: int, removed: tuple[int, ...] = ()) -> Voters:
     keys = tuple(key_of(each) for each in removed)
-    return Voters(tuple(Voter(key_of(each)) for each in node_ids), removed=keys)
+    origin = asked("remove", removed[-1]) if removed else None
+    return Voters(tuple(Voter(key_of(each)) for each in node_ids), removed=keys, origin=origin)
 
 
 def two_removed_at_once(stage: Stage) -> None:

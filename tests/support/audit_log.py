@@ -13,7 +13,7 @@ from audit.schema import key_columns, own_columns
 from audit.typed_rows import state_effects
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
-from quorum.control_records import LeaderChange, Voters
+from quorum.control_records import LeaderChange, Origin, Voters
 from quorum.log.config import LogConfig
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import MetaProperties, write_identity
@@ -53,19 +53,29 @@ class AuditLog:
     def end(self) -> int:
         return self.log.end.offset
 
-    def elect(self, epoch: int, voters: Sequence[int] = (1, 2, 3)) -> int:
+    def elect(
+        self,
+        epoch: int,
+        voters: Sequence[int] = (1, 2, 3),
+        *,
+        leader: int = 1,
+        origin: Origin | None = None,
+    ) -> int:
         """Append the first record of a new epoch."""
         self.epoch = epoch
-        change = LeaderChange(1, tuple(voters), tuple(voters))
+        change = LeaderChange(leader, tuple(voters), tuple(voters), origin=origin)
         return self._append(
             encode_control_batch(
                 [change], base_offset=self.end, epoch=epoch, timestamp=TIME_0 + self.end
             )
         )
 
-    def voters(self, *ids: int) -> int:
+    def voters(self, *ids: int, origin: Origin | None = None) -> int:
         """Append a voters record that names these nodes."""
-        record = Voters(tuple(Voter(ReplicaKey(node_id, bytes([node_id]) * 16)) for node_id in ids))
+        record = Voters(
+            tuple(Voter(ReplicaKey(node_id, bytes([node_id]) * 16)) for node_id in ids),
+            origin=origin,
+        )
         return self._append(
             encode_control_batch(
                 [record], base_offset=self.end, epoch=self.epoch, timestamp=TIME_0 + self.end

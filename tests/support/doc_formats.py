@@ -13,7 +13,7 @@ from quorate.features import (
     KRAFT_VERSION,
     SUPPORTED_FEATURES,
 )
-from quorum import control, control_incarnation
+from quorum import control, control_incarnation, control_origin
 from quorum.batch_header import CODEC_MASK, CONTROL_BIT, HEADER, TRANSACTIONAL_BIT
 from quorum.log import directory_lock, high_watermark_file, layout, side_file
 from quorum.types import SnapshotId
@@ -144,6 +144,11 @@ _TAG_NOTES = {
         "LEADER_CHANGE",
         "report of the recovery or restore that began the incarnation: JSON in UTF-8",
     ),
+    "ORIGIN_TAG": (
+        "KRAFT_VOTERS, LEADER_CHANGE",
+        "[who asked for the change, and why](../adr/0076-who-changed-the-quorum.md): compact "
+        "strings principal and reason (empty: unknown), tagged fields; missing if nobody asked",
+    ),
     "READMITTED_VOTERS_TAG": ("KRAFT_VOTERS", "whose tombstone this record lifts; the same form"),
 }
 
@@ -151,7 +156,7 @@ _TAG_NOTES = {
 def tagged_fields() -> str:
     tags = {
         name: value
-        for module in (control, control_incarnation)
+        for module in (control, control_incarnation, control_origin)
         for name, value in vars(module).items()
         if name.endswith("_TAG")
     }

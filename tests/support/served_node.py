@@ -25,6 +25,7 @@ from quorate.services.ports import (
 )
 from quorate.services.registration import ClientServices
 from quorum.batch import read_header, scan_batches
+from quorum.control_records import Origin
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.core.state.replica_table import TreeView
 from quorum.errors import CommandError, ErrorCode
@@ -69,6 +70,7 @@ class FakeNode:
         self.voters = (Voter(ReplicaKey(node_id), (Endpoint("CONTROLLER", "localhost", 9093),)),)
         self.log_reads = 0
         self.asked_to_lead: list[int] = []
+        self.transfer_origins: list[Origin] = []
         self.transfer_outcome = Outcome(ErrorCode.NONE, "")
         self.elected: int | None = None
         self.voter_changes: list[VoterChange] = []
@@ -308,8 +310,9 @@ class FakeNode:
         made = SnapshotId(self.log.end, self.log.epoch)
         return SnapshotMade(made, 0 if dry_run else 10, is_new=True)
 
-    async def transfer_leadership(self, target: int) -> Outcome:
+    async def transfer_leadership(self, target: int, origin: Origin) -> Outcome:
         self.asked_to_lead.append(target)
+        self.transfer_origins.append(origin)
         if self.transfer_outcome.code is ErrorCode.NONE and target != self.node_id:
             self.log.epoch += 1
             self.log.leader = self.elected if self.elected is not None else target

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Final, TypeAlias
 
+from quorum.control_records import Origin
 from quorum.core.messages.received_records import VotersAt
 from quorum.core.messages.refusals import (
     ADDING,
@@ -149,6 +150,8 @@ class TransferLeadership:
     }
     token: int
     target: NodeId = NO_NODE
+    origin: Origin | None = None
+    """Who asked and why; written by the target when it leads, if it leads because of this."""
 
 
 @value
@@ -202,6 +205,8 @@ class AddVoter:
     timeout_ms: int = 0
     readmit: bool = False
     """Allow a removed replica again; otherwise its tombstone refuses it."""
+    origin: Origin | None = None
+    """Who asked and why; written into the voters record."""
 
 
 @value
@@ -212,6 +217,7 @@ class RemoveVoter:
     token: int
     key: ReplicaKey
     timeout_ms: int = 0
+    origin: Origin | None = None
 
 
 @value
@@ -222,6 +228,7 @@ class UpdateVoter:
     token: int
     voter: Voter
     timeout_ms: int = 0
+    origin: Origin | None = None
 
 
 OPERATOR_REQUESTS: Final = (TransferLeadership, AddVoter, RemoveVoter, UpdateVoter)

@@ -11,6 +11,7 @@ See: Raft sections 5.2 and 5.4.1; KIP-996 (pre-vote); KIP-630 (positions, 630.13
 
 from __future__ import annotations
 
+from quorum.control_records import Origin
 from quorum.core.contract.events import CampaignRefused
 from quorum.core.contract.reasons import (
     CampaignObstacle,
@@ -33,7 +34,7 @@ from quorum.core.protocol.role_transitions import (
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.peer_requests import Purpose
-from quorum.core.state.roles import Ballot, Candidate, Follower, Prospective, Unattached
+from quorum.core.state.roles import Ballot, Candidate, Follower, Leader, Prospective, Unattached
 from quorum.core.state.timers import Timer
 from quorum.core.voters import majority
 from quorum.core.voters.majority import VoteResult
@@ -74,10 +75,10 @@ def begin_campaign(core: CoreState, *, fail_fast: bool, reason: RoleChangeReason
     return True
 
 
-def campaign_now(core: CoreState, leader_id: NodeId) -> None:
+def campaign_now(core: CoreState, leader_id: NodeId, origin: Origin | None = None) -> None:
     """Campaign without a pre-vote at the request of leader ``leader_id``.
 
-    No live leader needs protection then.
+    No live leader needs protection then. ``origin`` says who asked that leader for the transfer.
 
     Precondition: ``why_not_campaign`` is None, and the node is ``Follower`` or ``Prospective``.
     """
@@ -85,6 +86,8 @@ def campaign_now(core: CoreState, leader_id: NodeId) -> None:
     if isinstance(core.role, Follower):
         become_prospective(core, fail_fast=True, cause=cause)
     become_candidate(core, fail_fast=True, cause=cause)
+    if isinstance(core.role, Candidate):
+        core.role.origin = origin
 
 
 def on_vote_response(core: CoreState, sender: NodeId, response: VoteResponse) -> None:
@@ -156,6 +159,8 @@ def poll_candidate(core: CoreState, role: Candidate) -> None:
         granting = [key for key, ballot in role.ballots.items() if ballot.granted]
         own = [core.me.id] if core.is_voter else []
         become_leader(core, tuple(sorted([*granting, *own])))
+        if isinstance(core.role, Leader):
+            core.role.origin = role.origin
     elif core.now_ms >= min(role.retry_ms, role.election_deadline_ms):
         is_over = core.now_ms >= role.election_deadline_ms
         core.fired(Timer.VOTE_ROUND if is_over else Timer.LOST_LEADER_RETRY)

@@ -85,7 +85,7 @@ def opening_records(core: CoreState, leader: Leader) -> tuple[ControlRecord, ...
     checkpoint is never replicated.
     """
     voters = core.voters.latest
-    change = LeaderChange(core.me.id, voters.ids, leader.granting)
+    change = LeaderChange(core.me.id, voters.ids, leader.granting, origin=leader.origin)
     if core.voters.latest_offset >= 0:
         return (change,)
     return (

@@ -109,7 +109,7 @@ def _campaign_now(core: CoreState, sender: NodeId, request: EndQuorumEpochReques
         refuse(core, sender, request, ErrorCode.INELIGIBLE_REPLICA)
         return
     _agree(core, sender, request)
-    campaign.campaign_now(core, request.leader.id)
+    campaign.campaign_now(core, request.leader.id, request.origin)
 
 
 def _agree(core: CoreState, sender: NodeId, request: EndQuorumEpochRequest) -> None:

@@ -14,6 +14,7 @@ See: Raft dissertation section 3.10; KIP-595.
 
 from __future__ import annotations
 
+from quorum.control_records import Origin
 from quorum.core.contract.events import TransferStarted
 from quorum.core.contract.local_events import TransferLeadership
 from quorum.core.contract.outcomes import TransferOutcome
@@ -55,7 +56,7 @@ def begin(core: CoreState, asked: TransferLeadership) -> None:
             code = ErrorCode.VOTER_NOT_FOUND
         _answer(core, asked.token, code, target)
         return
-    _start(core, leader, target, asked.token)
+    _start(core, leader, target, asked.token, asked.origin)
 
 
 def transfer_leadership(core: CoreState, leader: Leader) -> None:
@@ -66,7 +67,8 @@ def transfer_leadership(core: CoreState, leader: Leader) -> None:
     if not leader.can_write or isinstance(target, str):
         resign(core, leader, RoleChangeReason.SHUT_DOWN)
         return
-    _start(core, leader, target, NO_TOKEN)
+    origin = Origin(reason=f"node {core.me.id} shuts down")
+    _start(core, leader, target, NO_TOKEN, origin)
 
 
 def begin_for_observer(core: CoreState, leader: Leader, observer: ReplicaKey) -> None:
@@ -76,7 +78,8 @@ def begin_for_observer(core: CoreState, leader: Leader, observer: ReplicaKey) ->
     """
     target = _target(core, leader, NO_NODE)
     if not isinstance(target, str):
-        _start(core, leader, target, NO_TOKEN, observer)
+        origin = Origin(reason=f"observer {observer.id} is in a later epoch and cannot follow")
+        _start(core, leader, target, NO_TOKEN, origin, observer)
 
 
 def _start(
@@ -84,6 +87,7 @@ def _start(
     leader: Leader,
     target: ReplicaProgress,
     token: int,
+    origin: Origin | None,
     observer: ReplicaKey | None = None,
 ) -> None:
     leader.transfer = Transfer(
@@ -91,6 +95,7 @@ def _start(
         token,
         core.now_ms + core.config.transfer_timeout_ms,
         PeerRequest(target.key.id, Purpose.TRANSFER),
+        origin,
     )
     core.event(TransferStarted(target.key, core.epoch, core.log.end_offset, observer))
     poll(core, leader)
@@ -155,6 +160,7 @@ def poll(core: CoreState, leader: Leader) -> None:
             (target.key, *(key for key in preferred_successors(leader) if key != target.key)),
             core.answering_endpoints(),
             campaign_now=True,
+            origin=transfer.origin,
         ),
     )
 

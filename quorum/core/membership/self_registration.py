@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from quorum.control_records import Origin
 from quorum.core.contract.events import (
     RequestRefused,
     SelfRegistrationAnswered,
@@ -167,7 +168,10 @@ def poll_as_leader(core: CoreState, leader: Leader) -> None:
     is_free = leader.takes_writes and leader.change is None
     is_settled = core.voters.latest_offset < core.high_watermark
     if core.registration.change is ChangeKind.UPDATE and is_free and is_settled:
-        voter_changes.begin(core, PendingChange(ChangeKind.UPDATE, _self_registration(core), None))
+        own = _self_registration(core)
+        voter_changes.begin(
+            core, PendingChange(ChangeKind.UPDATE, own, None, origin=_origin(core.me.id))
+        )
 
 
 def on_voter_request(
@@ -212,8 +216,20 @@ def on_voter_request(
             assert_never(request)
     asker = PeerAsker(sender, request.request_id)
     voter_changes.begin(
-        core, PendingChange(kind, voter, asker, ack_when_committed=kind is ChangeKind.REMOVE)
+        core,
+        PendingChange(
+            kind,
+            voter,
+            asker,
+            ack_when_committed=kind is ChangeKind.REMOVE,
+            origin=_origin(sender),
+        ),
     )
+
+
+def _origin(node_id: NodeId) -> Origin:
+    """The node asks for itself: no person is known."""
+    return Origin(reason=f"self registration of node {node_id}")
 
 
 def _refusal(

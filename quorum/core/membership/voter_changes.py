@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from quorum.control_records import Voters
+from quorum.control_records import Origin, Voters
 from quorum.core.contract.events import VoterChangeStarted
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
 from quorum.core.contract.output import Append, PeerEndpoints
@@ -59,15 +59,22 @@ def on_request(core: CoreState, request: AddVoter | RemoveVoter | UpdateVoter) -
                 LocalAsker(request.token),
                 ack_when_committed=request.ack_when_committed,
                 readmit=request.readmit,
+                origin=request.origin,
             )
         case RemoveVoter():
-            change = PendingChange(ChangeKind.REMOVE, Voter(request.key), LocalAsker(request.token))
+            change = PendingChange(
+                ChangeKind.REMOVE,
+                Voter(request.key),
+                LocalAsker(request.token),
+                origin=request.origin,
+            )
         case UpdateVoter():
             change = PendingChange(
                 ChangeKind.UPDATE,
                 request.voter,
                 LocalAsker(request.token),
                 ack_when_committed=False,
+                origin=request.origin,
             )
         case _:
             assert_never(request)
@@ -214,7 +221,7 @@ def _append_change(core: CoreState, leader: Leader, change: PendingChange) -> No
         change.offset = core.voters.latest_offset
         end(core, change, ErrorCode.NONE, "already in effect")
         return
-    change.offset = _append_voters(core, leader, after, readmitted)
+    change.offset = _append_voters(core, leader, after, readmitted, change.origin)
     if not change.ack_when_committed:
         answer(core, change, ErrorCode.NONE, "")
     # No Fetch triggers this: the new set may need fewer votes than the old one.
@@ -223,7 +230,11 @@ def _append_change(core: CoreState, leader: Leader, change: PendingChange) -> No
 
 
 def _append_voters(
-    core: CoreState, leader: Leader, voters: VoterSet, readmitted: tuple[ReplicaKey, ...]
+    core: CoreState,
+    leader: Leader,
+    voters: VoterSet,
+    readmitted: tuple[ReplicaKey, ...],
+    origin: Origin | None,
 ) -> int:
     """Append a voter set, put it in force and return the offset of its record."""
     offset = core.log.end_offset
@@ -232,6 +243,7 @@ def _append_voters(
         removed=voters.removed,
         readmitted=readmitted,
         incarnation=voters.incarnation,
+        origin=origin,
     )
     # In force before any message with the new log leaves this node.
     append(core, leader, Append(offset, offset + 1, core.epoch, controls=(record,)))

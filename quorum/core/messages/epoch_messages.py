@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from quorum.control_records import Origin
 from quorum.core.messages.refusals import OF_LEADERS, Codes
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey, VersionRange
@@ -51,6 +52,8 @@ class EndQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...] = ()
     campaign_now: bool = False
     """To the first successor only: campaign without a pre-vote; the sender leads until then."""
+    origin: Origin | None = None
+    """With ``campaign_now``: who asked for this transfer, and why."""
 
 
 @value

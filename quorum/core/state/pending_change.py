@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from quorum.control_records import Origin
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.errors import ErrorCode
@@ -57,6 +58,8 @@ class PendingChange:
     deadline_ms: int = NEVER_MS
     ack_when_committed: bool = True
     readmit: bool = False
+    origin: Origin | None = None
+    """Who asked and why, for the voters record."""
     offset: int = -1
     """Where its voters record is; -1 before it is appended."""
     probe: PeerRequest = field(init=False)

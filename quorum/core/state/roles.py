@@ -15,6 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from quorum.control_records import Origin
 from quorum.core.messages.read_messages import NO_ROUND, ReadRound
 from quorum.core.state.held_fetches import NEVER_MS, HeldFetches
 from quorum.core.state.peer_requests import PeerRequest, Purpose
@@ -65,6 +66,8 @@ class Candidate:
     ballots: dict[NodeId, Ballot]
     fail_fast: bool
     retry_ms: int = NEVER_MS
+    origin: Origin | None = None
+    """Of the transfer that this campaign is part of; None for any other campaign."""
 
 
 @dataclass(slots=True)
@@ -76,6 +79,8 @@ class Transfer:
     deadline_ms: int
     request: PeerRequest
     """The EndQuorumEpoch that asks the target to campaign; open until the transfer ends."""
+    origin: Origin | None = None
+    """Who asked for it, and why."""
 
 
 @dataclass(slots=True)
@@ -92,6 +97,8 @@ class Leader:
     granting: tuple[NodeId, ...]
     since_ms: int
     reads: ReadRounds
+    origin: Origin | None = None
+    """Of the transfer by which it came to lead, for the leader change record."""
     durable_with: int = 0
     """Ticket of the election state that names this node leader."""
     established: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from quorum.core.contract.local_events import NO_TOKEN, TransferLeadership
 from quorum.core.contract.output import RequestSettled
 from quorum.types import NO_NODE
+from simulation.operator import asked
 from simulation.scenario.grammar import Arguments
 from simulation.scenario.outlet import Kind
 from simulation.scenario.world import World
@@ -27,6 +28,7 @@ def run(world: World, args: Arguments) -> None:
 
     def ask() -> None:
         if replica is not None:
-            replica.ask(TransferLeadership(NO_TOKEN, target), settled)
+            origin = asked("transfer from", node_id)
+            replica.ask(TransferLeadership(NO_TOKEN, target, origin), settled)
 
     world.step(node_id, ask)

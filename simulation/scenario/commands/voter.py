@@ -12,6 +12,7 @@ from __future__ import annotations
 from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
 from quorum.core.contract.output import RequestSettled
 from quorum.types import Endpoint, ReplicaKey, Voter
+from simulation.operator import asked
 from simulation.scenario.grammar import Arguments, ScenarioError
 from simulation.scenario.member import key_of
 from simulation.scenario.outlet import Kind
@@ -43,14 +44,15 @@ def run(world: World, args: Arguments) -> None:
             Kind.ANSWER, f"{node_id} answers {verb} {target}: {answer.error.name}{at}{unknown}"
         )
 
+    origin = asked(verb, target)
     change: AddVoter | RemoveVoter | UpdateVoter
     match verb:
         case "add":
-            change = AddVoter(NO_TOKEN, voter, not is_early, timeout_ms, is_readmitted)
+            change = AddVoter(NO_TOKEN, voter, not is_early, timeout_ms, is_readmitted, origin)
         case "remove":
-            change = RemoveVoter(NO_TOKEN, voter.key, timeout_ms)
+            change = RemoveVoter(NO_TOKEN, voter.key, timeout_ms, origin)
         case "update":
-            change = UpdateVoter(NO_TOKEN, voter, timeout_ms)
+            change = UpdateVoter(NO_TOKEN, voter, timeout_ms, origin)
         case _:
             raise ScenarioError(f"voter: {verb} is not add, remove or update")
 

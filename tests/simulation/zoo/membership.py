@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from quorum.core.membership import voter_change_checks
+from quorum.control_records import Origin
+from quorum.core.election import campaign
+from quorum.core.membership import voter_change_checks, voter_changes
 from quorum.core.membership.voter_change_checks import Refusal
 from quorum.core.messages.fetch_messages import ReceivedFetchRequest
 from quorum.core.replication import commitment, fetch_serving
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.pending_change import PendingChange
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Leader
-from quorum.core.voters.voter_set import VoterHistory
+from quorum.core.voters.voter_set import VoterHistory, VoterSet
+from quorum.types import NodeId, ReplicaKey
 from simulation.options import Options
 from tests.simulation.zoo.bug import Bug, Patch
 
@@ -95,6 +99,44 @@ def change_in_force_only_when_committed(patch: Patch) -> None:
     patch.setattr(commitment, "voter_ends", by_committed_set)
 
 
+def origin_dropped_at_the_voters_record(patch: Patch) -> None:
+    """A voters record does not say who asked for it."""
+    append_voters = voter_changes._append_voters
+
+    def nameless(
+        core: CoreState,
+        leader: Leader,
+        voters: VoterSet,
+        readmitted: tuple[ReplicaKey, ...],
+        origin: Origin | None,
+    ) -> int:
+        return append_voters(core, leader, voters, readmitted, None)
+
+    patch.setattr(voter_changes, "_append_voters", nameless)
+
+
+def origin_of_the_change_before(patch: Patch) -> None:
+    """A change that begins while the last one waits gets the name of the last one."""
+    begin, origins = voter_changes.begin, []
+
+    def mixed_up(core: CoreState, change: PendingChange, timeout_ms: int = 0) -> None:
+        origins.append(change.origin)
+        change.origin = origins[-2:][0]
+        begin(core, change, timeout_ms)
+
+    patch.setattr(voter_changes, "begin", mixed_up)
+
+
+def origin_dropped_at_the_transfer(patch: Patch) -> None:
+    """The leader that a transfer made does not say who asked for the transfer."""
+    campaign_now = campaign.campaign_now
+
+    def nameless(core: CoreState, leader_id: NodeId, origin: Origin | None = None) -> None:
+        campaign_now(core, leader_id)
+
+    patch.setattr(campaign, "campaign_now", nameless)
+
+
 BUGS = (
     Bug(
         "reformatted-voter-votes",
@@ -154,6 +196,27 @@ BUGS = (
         ("committed-on-majority", "one-leader"),
         "etcd/raft applies changes when committed; raft-dev",
         seeds=1_000,
+        options=CHURN,
+    ),
+    Bug(
+        "origin-dropped-at-the-voters-record",
+        origin_dropped_at_the_voters_record,
+        ("named-changes",),
+        "issue 13: voter changes carry principal and reason into the log",
+        options=CHURN,
+    ),
+    Bug(
+        "origin-of-the-change-before",
+        origin_of_the_change_before,
+        ("named-changes",),
+        "this project: who asked is kept beside the change, not in it",
+        options=CHURN,
+    ),
+    Bug(
+        "origin-dropped-at-the-transfer",
+        origin_dropped_at_the_transfer,
+        ("named-changes",),
+        "issue 13: transfers carry principal and reason into the log",
         options=CHURN,
     ),
 )

@@ -15,6 +15,7 @@ from audit.directory import plan_source
 from audit.errors import AuditError, QueryError
 from audit.export import export_log
 from audit.schema import TABLES, TYPED_TABLES
+from quorum.control_records import Origin
 from tests.support.audit_answers import trimmed_log, turns_by_replay
 from tests.support.audit_log import AuditLog, expected_states, ordered
 
@@ -98,6 +99,40 @@ def test_config_changes_have_principal_old_and_new_value(
     assert only == [
         row for row in rows if (row["resource_type"], row["resource_name"]) == ("topic", topic)
     ]
+
+
+def quorum_log(home: Path) -> AuditLog:
+    """Voters 1 and 2, then 3; then node 2 leads on request, and in the end nobody asked."""
+    log = AuditLog(home)
+    log.elect(1, voters=(1, 2))
+    log.voters(1, 2)
+    log.voters(1, 2, 3, origin=Origin("User:ann", "third voter"))
+    log.elect(2, leader=2, origin=Origin("User:bob", "rack work"))
+    log.elect(4, leader=3)
+    log.voters(1, 3, origin=Origin("", "self registration of node 2"))
+    log.commit()
+    return log
+
+
+@pytest.mark.parametrize("kind", ["export", "log"])
+def test_changes_of_the_quorum_have_who_and_why(kind: str, tmp_path: Path) -> None:
+    log = quorum_log(tmp_path / "node")
+    export_log(log.home, tmp_path / "out")
+    with opened(kind, log, tmp_path / "out", questions.LATEST) as database:
+        rows = database.ask(questions.quorum_changes()).to_pylist()
+        history = database.ask_sql(
+            "SELECT principal, reason FROM history WHERE record_type = 'Voters'"
+        ).to_pylist()
+    names = ("epoch", "leader_before", "leader", "voters_before", "voters", "principal", "reason")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (1, None, 1, None, None, None, None),
+        (1, None, None, None, ["1", "2"], None, None),
+        (1, None, None, ["1", "2"], ["1", "2", "3"], "User:ann", "third voter"),
+        (2, 1, 2, None, None, "User:bob", "rack work"),
+        (4, 2, 3, None, None, None, None),
+        (4, None, None, ["1", "2", "3"], ["1", "3"], None, "self registration of node 2"),
+    ]
+    assert {"principal": "User:ann", "reason": "third voter"} in history
 
 
 @pytest.mark.parametrize("kind", ["export", "log"])

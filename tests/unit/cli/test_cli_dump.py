@@ -14,7 +14,7 @@ from quorate.cli.dump import read_batches
 from quorate.cli.main import main
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
-from quorum.control_records import LeaderChange
+from quorum.control_records import LeaderChange, Origin, Voters
 from quorum.errors import CorruptBatchError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
@@ -50,6 +50,21 @@ def segment(tmp_path: Path, *, tail: bytes = b"") -> Path:
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(b"".join(batches) + tail)
     return path
+
+
+def test_a_control_record_is_shown_with_who_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    who = Origin("User:ann", "third voter")
+    records = [LeaderChange(1, (1, 2), (1, 2)), Voters((), origin=who)]
+    path.write_bytes(encode_control_batch(records, base_offset=0, epoch=1, timestamp=5))
+    _, lines, _ = dumped(capsys, str(path))
+    found: Any = lines[0]["records"]
+    leader, voters = found
+    assert "headers" not in leader
+    assert voters["headers"] == {"principal": "User:ann", "reason": "third voter"}
+    assert "origin" not in voters["payload"]["data"]
 
 
 def dumped(

@@ -10,6 +10,7 @@ import pytest
 
 from quorate.client import Client, OutcomeUnknownError, RefusedError, UnavailableError
 from quorate.services.ports import Outcome, QuorumStatus, VoterChange
+from quorum.control_records import Origin
 from quorum.core.contract.local_events import RemoveVoter
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.errors import ErrorCode
@@ -182,7 +183,7 @@ def test_a_transfer_with_a_lost_answer_is_confirmed_by_the_new_leader() -> None:
                 for each in nodes
             )
 
-        async def lost(target: int) -> Outcome:
+        async def lost(target: int, _origin: Origin) -> Outcome:
             nodes[0].asked_to_lead.append(target)
             log.leader, log.epoch = target, log.epoch + 1
             return Outcome(ErrorCode.OUTCOME_UNKNOWN, "gone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,8 @@ from quorum.control import (
     decode_control,
     encode_control_batch,
 )
-from quorum.control_records import KRaftVersion, LeaderChange, Voters
+from quorum.control_origin import ORIGIN_TAG, origin_headers
+from quorum.control_records import KRaftVersion, LeaderChange, Origin, Voters
 from quorum.errors import CorruptBatchError, QuorumUsageError
 from quorum.types import Endpoint, ReplicaKey, Voter
 from quorum.varint import encode_tagged_fields
@@ -37,6 +39,8 @@ def control(control_type: int, value: bytes | None, *, key_version: int = 0) -> 
     "record",
     [
         LeaderChange(3, (1, 2, 3), (3,), TAGS),
+        LeaderChange(3, (1, 2, 3), (3,), TAGS, Origin("User:änn", "why")),
+        Voters(VOTERS, TAGS, origin=Origin("", "self registration")),
         KRaftVersion(1, TAGS),
         Voters(VOTERS, TAGS),
         Voters(()),
@@ -51,6 +55,31 @@ def test_round_trip_with_tagged_fields(record) -> None:
     assert header.is_control
     assert header.producer_id == -1
     assert [decode_control(found) for found in iterate_records(raw, header)] == [record] * 2
+
+
+@pytest.mark.parametrize(
+    "record", [LeaderChange(1, (1,), (1,)), Voters(VOTERS, removed=(ReplicaKey(9, b"r" * 16),))]
+)
+def test_without_an_origin_a_record_has_the_bytes_of_earlier_releases(
+    record: LeaderChange | Voters,
+) -> None:
+    """Also with one, what is before the field is the same, as readers that skip it need."""
+    plain, named = (
+        iterate_records(raw, scan_batches(raw)[0])[0]
+        for each in (record, replace(record, origin=Origin("User:ann", "why")))
+        for raw in [encode_control_batch([each], base_offset=0, epoch=1, timestamp=1)]
+    )
+    assert b"ann" not in (plain.value or b"")
+    assert b"ann" in (named.value or b"")
+    assert not named.headers
+    assert origin_headers(decode_control(plain)) == ()
+    assert origin_headers(decode_control(named)) == (("principal", b"User:ann"), ("reason", b"why"))
+
+
+def test_a_malformed_origin_is_damage() -> None:
+    value = struct.pack(">hi", 0, 1) + b"\x01\x01" + encode_tagged_fields(((ORIGIN_TAG, b"\x09x"),))
+    with pytest.raises(CorruptBatchError, match="offset 7"):
+        decode_control(control(2, value))
 
 
 def test_our_digest_rides_behind_foreign_tags() -> None:

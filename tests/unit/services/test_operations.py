@@ -12,6 +12,7 @@ import pytest
 from quorate.client import Client, RefusedError
 from quorate.services.errors import RequestRefusedError
 from quorate.services.ports import Outcome, SnapshotMade
+from quorum.control_records import Origin
 from quorum.core.contract.local_events import NO_TOKEN, AddVoter, RemoveVoter, UpdateVoter
 from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, Voter
@@ -65,9 +66,12 @@ def test_every_change_is_in_the_audit_log_with_who_and_why(
         async with serving(node):
             async with Client([node.address], timeout_seconds=30, reason="disk swap") as client:
                 await client.remove_voter(2, b"d" * 16)
+                asked = Origin("unauthenticated:", "disk swap")
+                assert node.voter_changes[-1].origin == asked
                 node.transfer_outcome = Outcome(ErrorCode.INELIGIBLE_REPLICA, "behind")
                 with pytest.raises(RefusedError):
                     await client.transfer_leadership()
+                assert node.transfer_origins == [asked]
             async with Client([node.address], timeout_seconds=30) as client:
                 await client.add_voter(4, b"d" * 16, [])
 
@@ -141,6 +145,7 @@ PLACE = common_pb2.Endpoint(name="CONTROLLER", host="localhost", port=9093)
 
 def test_changes_of_the_voters_go_to_the_leader() -> None:
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        who = Origin("unauthenticated:", "")
         added = await client.add_voter(4, DISK, [PLACE], readmit=True)
         removed = await client.remove_voter(4, DISK)
         updated = await client.update_voter(4, DISK, [PLACE])
@@ -150,9 +155,9 @@ def test_changes_of_the_voters_go_to_the_leader() -> None:
         place = Endpoint("CONTROLLER", "localhost", 9093)
         key = ReplicaKey(4, DISK)
         assert nodes[1].voter_changes == [
-            AddVoter(NO_TOKEN, Voter(key, (place,)), readmit=True),
-            RemoveVoter(NO_TOKEN, key),
-            UpdateVoter(NO_TOKEN, Voter(key, (place,))),
+            AddVoter(NO_TOKEN, Voter(key, (place,)), readmit=True, origin=who),
+            RemoveVoter(NO_TOKEN, key, origin=who),
+            UpdateVoter(NO_TOKEN, Voter(key, (place,)), origin=who),
         ]
 
     with_client(scenario, leader=2)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorum.control_records import Origin
 from quorum.core.messages.bootstrap_messages import BootstrapRequest, BootstrapResponse
 from quorum.core.messages.chain_messages import ChainDigestRequest, ChainDigestResponse
 from quorum.core.messages.epoch_messages import (
@@ -83,6 +84,7 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
     EndQuorumEpochRequest: st.builds(
         EndQuorumEpochRequest, int64, texts, keys, int32,
         st.lists(keys, max_size=8).map(tuple), endpoints, st.booleans(),
+        st.none() | st.builds(Origin, texts, texts),
     ),
     EndQuorumEpochResponse: st.builds(
         EndQuorumEpochResponse, int64, codes, int32, int32, endpoints
@@ -304,7 +306,7 @@ SHARED_FIELDS = {
     "offsets", "points",
     "campaign_now", "subtree", "path", "contact_age_ms", "message",
     "is_disqualified", "has_lost_records", "sender",
-    "incarnation_id", "voter_list", "supported",
+    "incarnation_id", "voter_list", "supported", "origin",
 }  # fmt: skip
 
 
