@@ -21,6 +21,7 @@ from statemachine.codec_kafka import FRAME_VERSION
 from statemachine.delta import ImageDelta
 from statemachine.dump import StateDigest, state_digest
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
+from statemachine.loaded_partitions import PartitionRuns
 from statemachine.records import ImportStateRecord
 from statemachine.replay import REPLAY
 
@@ -90,6 +91,7 @@ class _Loader:
         self._snapshot_id = snapshot_id
         self._delta = ImageDelta(EMPTY_IMAGE)
         self._decode = decode
+        self._runs = PartitionRuns(self._delta, decode)
         self._count = 0
         self._digest = StateDigest() if verify_digest else None
         self._is_kafka = False
@@ -142,11 +144,13 @@ class _Loader:
 
     def _take_values(self, values: list[bytes]) -> None:
         delta, digest = self._delta, None if self._is_kafka else self._digest
-        replay, decode = REPLAY, self._decode
-        done = self._count
+        replay, decode, runs = REPLAY, self._decode, self._runs
+        done = before = self._count
         is_digested = True
         try:
-            for value in values:
+            while (at := runs.take(values, done - before)) < len(values):
+                done = before + at
+                value = values[at]
                 record = decode(value)
                 if record.IDENTITY is None:
                     raise self._corrupt(f"record {done} is a {type(record).__name__}")
@@ -169,7 +173,7 @@ class _Loader:
             raise ReplayError(
                 f"checkpoint {self._snapshot_id}, record {done}: {error.cause}"
             ) from error
-        self._count = done
+        self._count = before + len(values)
         if digest is not None:
             # The progress of an import is provenance: the digest leaves it out.
             digest.update_all(values if is_digested else _without_import(values, decode))

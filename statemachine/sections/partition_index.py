@@ -175,6 +175,8 @@ class IndexMoves:
 def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexDelta:
     """Return the indexes of all partitions."""
     index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
+    isr_groups: dict[int, MapMutation[bytes, int]] = {}
+    leader_groups: dict[int, MapMutation[bytes, int]] = {}
     for topic_id, states in partitions.items():
         # The first word of a topic is put together before it is stored. ELRs are rare.
         isr: dict[int, int] = {}
@@ -187,11 +189,23 @@ def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexD
             for broker in state.isr:
                 isr[broker] = isr.get(broker, 0) | bit
             leader[state.leader] = leader.get(state.leader, 0) | bit
-        for broker, bits in isr.items():
-            _set(index.isr.open_group(broker), topic_id, bits)
-        for broker, bits in leader.items():
-            _set(index.leader.open_group(broker), topic_id, bits)
+        _store_words(index.isr, isr_groups, topic_id, isr)
+        _store_words(index.leader, leader_groups, topic_id, leader)
     return index
+
+
+def _store_words(
+    index: NestedMapDelta[int, bytes, int],
+    groups: dict[int, MapMutation[bytes, int]],
+    word: bytes,
+    bits_of: dict[int, int],
+) -> None:
+    """Store one word for many brokers; ``groups`` are those that are open already."""
+    for broker, bits in bits_of.items():
+        group = groups.get(broker)
+        if group is None:
+            group = groups[broker] = index.open_group(broker)
+        group[word] = group.get(word, 0) | bits
 
 
 def place(key: PartitionKey) -> tuple[bytes, int]:

@@ -11,7 +11,7 @@ Invariants:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -234,6 +234,21 @@ class TopicsDelta(TopicsView):
         tracker = self._tracker
         if record.extra is not None or tracker.extras:
             tracker.stored((_PARTITION, topic_id, index), record.extra, existed=old is not None)
+
+    def may_load(self, topic_id: Uuid) -> bool:
+        """Whether ``load_partitions`` may be called for a topic.
+
+        It exists, the indexes are not made yet, and no record has unknown fields.
+        """
+        return self._index is None and topic_id in self.names and not self._tracker.extras
+
+    def load_partitions(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
+        """Store many partitions of a topic of a checkpoint, as ``replay_partition`` does.
+
+        ``may_load`` has just been true; no number is negative, no record has unknown fields. What
+        is replaced does not count as a change (630.4): loading begins the count anew.
+        """
+        self._partitions.open_group(topic_id).update(states)
 
     def replay_change(self, change: PartitionChangeRecord) -> None:
         """Change a partition; its partition epoch always rises.
