@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,6 +54,8 @@ async def create(
 ) -> tuple[Manifest, int]:
     """Copy what the target lacks, up to the source's committed end.
 
+    The target is used in a thread: a slow store must not keep the source's connections waiting.
+
     Returns:
         The newest manifest and the number of bytes added; the former manifest if nothing is new.
 
@@ -66,7 +69,7 @@ async def create(
     """
     state = await source.state()
     try:
-        former: Manifest | None = newest_manifest(storage)[0]
+        former: Manifest | None = (await asyncio.to_thread(newest_manifest, storage))[0]
     except NoBackupError:
         former = None
     if former is None:
@@ -87,10 +90,10 @@ async def create(
         )
     log = _Log(storage, former, base, chunk_bytes)
     async for batch in source.batches(log.end.offset):
-        log.add(batch)
+        await log.add(batch)
         if progress is not None:
             progress(log.end.offset)
-    log.close()
+    await log.close()
     if former is not None and log.end == former.end:
         return former, 0
     manifest = Manifest(
@@ -109,7 +112,7 @@ async def create(
         incarnation_number=log.incarnation.number,
         incarnation_id=uuid_to_text(log.incarnation.id) if any(log.incarnation.id) else "",
     )
-    write_manifest(storage, manifest)
+    await asyncio.to_thread(write_manifest, storage, manifest)
     return manifest, manifest.size_bytes - (0 if former is None else former.size_bytes)
 
 
@@ -147,7 +150,7 @@ async def _begin(source: Source, storage: Storage, state: SourceState) -> _Base:
         digest.update(data)
         parts.append(data)
     summary: CheckpointSummary = verifier.finish()
-    storage.write(name, parts)
+    await asyncio.to_thread(storage.write, name, parts)
     checkpoint = StoredCheckpoint(
         name, summary.size_bytes, digest.hexdigest(), snapshot_id.offset, snapshot_id.epoch
     )
@@ -181,7 +184,7 @@ class _Log:
         self._digest = bytes.fromhex(self.base.digest if former is None else former.log_digest)
         self._begin = self.end.offset
 
-    def add(self, batch: bytes) -> None:
+    async def add(self, batch: bytes) -> None:
         """Append a whole batch, whose checksum the source has verified."""
         (header,) = scan_batches(batch)
         if header.base_offset != self.end.offset or header.epoch < self.end.epoch:
@@ -189,7 +192,7 @@ class _Log:
                 f"the source's log does not continue at offset {self.end.offset}", None
             )
         if not self._parts:
-            self._reopen()
+            await self._reopen()
         if header.epoch > self.end.epoch or not self.epochs:
             self.epochs.append(EpochStart(header.epoch, header.base_offset))
         self.end = OffsetAndEpoch(header.end_offset, header.epoch)
@@ -198,19 +201,21 @@ class _Log:
         self._parts.append(batch)
         self._size += len(batch)
         if self._size >= self.chunk_bytes:
-            self.close()
+            await self.close()
 
-    def _reopen(self) -> None:
+    async def _reopen(self) -> None:
         """Take a small last chunk of the former backup back, to store it with what follows."""
         last = self.chunks[-1] if self.chunks else None
         if self.former is None or last is None or last not in self.former.chunks:
             return
         if last.size_bytes < min(MERGED_BYTES, self.chunk_bytes):
-            self._parts = [b"".join(verified_content(self.storage, last))]
+            self._parts = [
+                await asyncio.to_thread(lambda: b"".join(verified_content(self.storage, last)))
+            ]
             self._size, self._begin = last.size_bytes, last.start_offset
             self.chunks.pop()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Store the batches that wait."""
         if not self._parts:
             return
@@ -218,7 +223,7 @@ class _Log:
         digest = hashlib.sha256()
         for part in self._parts:
             digest.update(part)
-        self.storage.write(name, self._parts)
+        await asyncio.to_thread(self.storage.write, name, self._parts)
         chunk = StoredChunk(
             name,
             self._size,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.errors import QuorateError
+from quorum.errors import QuorateError, StorageError
 
 
 class NoBackupError(QuorateError):
@@ -35,3 +35,15 @@ class TargetNotEmptyError(QuorateError):
 
 class BackupTargetError(QuorateError):
     """The target cannot be used."""
+
+
+class TargetMissingError(StorageError):
+    """The store has no such bucket."""
+
+
+class TargetRefusedError(StorageError):
+    """The store refuses the credentials, or what was asked with them."""
+
+
+class TargetUnreachableError(StorageError):
+    """The store does not answer, or cannot serve at present."""

@@ -27,7 +27,7 @@ CHUNK_BYTES = 1 << 20
 """Bytes of a checkpoint that are asked for at once."""
 
 LOOKS_MAX = 3
-"""Attempts to find the checkpoint at the log start, which may move meanwhile."""
+"""Attempts to look at the log start, which may move meanwhile."""
 EPOCHS_MAX = 1000
 """Epochs below that of the first record that are tried."""
 
@@ -56,9 +56,16 @@ class NodeSource:
             for each in node.endpoints
         )
         self._leader_epoch = quorum.leader_epoch
-        image = await self._client.describe_image(read=LINEARIZABLE)
-        position = image.position.offset
-        found = await self._client.fetch_log(FetchLogRequest(offset=position, max_bytes=1))
+        for look in range(LOOKS_MAX):
+            image = await self._client.describe_image(read=LINEARIZABLE)
+            position = image.position.offset
+            try:
+                found = await self._client.fetch_log(FetchLogRequest(offset=position, max_bytes=1))
+                break
+            except OffsetOutOfRangeError:
+                # A checkpoint was written and the log trimmed to it between the two calls.
+                if look == LOOKS_MAX - 1:
+                    raise
         self._state = SourceState(
             f"cluster {quorum.cluster_id}",
             quorum.cluster_id,

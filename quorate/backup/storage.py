@@ -1,4 +1,4 @@
-"""Where a backup is stored: a directory, or whatever fsspec reaches.
+"""Where a backup is stored: a directory, or a URL (``object_store.py``).
 
 Names are relative, with slashes. A file is written once and never changed, except that manifests of
 an earlier run are removed. Nothing depends on a rename or on a write being atomic: a backup is
@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from quorate.backup.errors import BackupDamagedError, BackupTargetError
-from quorum.errors import StorageError
+from quorate.backup.errors import BackupDamagedError
+from quorate.backup.object_store import FsspecStorage
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.filesystem import OsFileSystem
 
@@ -92,75 +92,6 @@ class DirectoryStorage:
     def remove(self, name: str) -> None:
         """As ``Storage.remove``."""
         self._fs.unlink(self._path / name)
-
-
-class FsspecStorage:
-    """A folder that fsspec reaches, such as ``s3://bucket/quorate``."""
-
-    def __init__(self, url: str) -> None:
-        try:
-            import fsspec
-        except ImportError as error:
-            raise BackupTargetError(
-                "fsspec is not installed; pip install 'quorate[backup]' brings it"
-            ) from error
-        try:
-            fs, self._root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as error:
-            raise BackupTargetError(f"{url}: {error}") from error
-        self._fs: Any = fs
-        self._url = url
-
-    def lock(self) -> AbstractContextManager[object]:
-        """Do nothing: an object store has no locks."""
-        from contextlib import nullcontext
-
-        return nullcontext()
-
-    def names(self, folder: str) -> list[str]:
-        """As ``Storage.names``."""
-        self._fs.invalidate_cache()
-        try:
-            found = self._fs.ls(self._path(folder), detail=False)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise StorageError(f"cannot list: {error}", self._url) from error
-        return sorted(str(each).rstrip("/").rpartition("/")[2] for each in found)
-
-    def read(self, name: str) -> Iterator[bytes]:
-        """As ``Storage.read``."""
-        try:
-            with self._fs.open(self._path(name), "rb") as file:
-                while data := file.read(_READ_BYTES):
-                    yield data
-        except FileNotFoundError as error:
-            raise BackupDamagedError(f"{self._url}/{name}: is missing") from error
-        except OSError as error:
-            raise StorageError(f"cannot read {name}: {error}", self._url) from error
-
-    def write(self, name: str, content: Iterable[bytes]) -> None:
-        """As ``Storage.write``; modes and durability are the store's own."""
-        path = self._path(name)
-        try:
-            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
-            with self._fs.open(path, "wb") as file:
-                for data in content:
-                    file.write(data)
-        except OSError as error:
-            raise StorageError(f"cannot write {name}: {error}", self._url) from error
-
-    def remove(self, name: str) -> None:
-        """As ``Storage.remove``."""
-        try:
-            self._fs.rm_file(self._path(name))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise StorageError(f"cannot remove {name}: {error}", self._url) from error
-
-    def _path(self, name: str) -> str:
-        return f"{self._root.rstrip('/')}/{name}" if name else self._root
 
 
 def storage_of(target: str) -> Storage:

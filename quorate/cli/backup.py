@@ -16,6 +16,7 @@ from quorate.backup.check import Verified
 from quorate.backup.check import verify as verify_backup
 from quorate.backup.create import create as create_backup
 from quorate.backup.drill import drill as drill_backup
+from quorate.backup.errors import TargetUnreachableError
 from quorate.backup.manifest import Manifest, StoredCheckpoint, StoredChunk, newest_manifest
 from quorate.backup.source import DirectorySource, Source
 from quorate.backup.storage import Storage, storage_of
@@ -100,13 +101,15 @@ def _alone(storage: Storage) -> AbstractContextManager[object]:
 
 
 def _follow(session: Session, storage: Storage, directory: Path | None, every_s: float) -> NoReturn:
-    """Repeat the run until interrupted; a cluster that cannot be reached is waited for."""
+    """Repeat the run until interrupted; a cluster or store that is out of reach is waited for."""
     while True:
         try:
             manifest, added = _run(session, storage, directory)
         except CliError as error:
             if error.code is not Exit.UNREACHABLE:
                 raise
+            session.warn(f"{error}; trying again in {every_s:g} s")
+        except TargetUnreachableError as error:
             session.warn(f"{error}; trying again in {every_s:g} s")
         else:
             session.announce(f"up to offset {manifest.end.offset}, {added} bytes added")

@@ -14,7 +14,10 @@ from quorate.backup.errors import (
     NothingToCopyError,
     NotInBackupError,
     OtherHistoryError,
+    TargetMissingError,
     TargetNotEmptyError,
+    TargetRefusedError,
+    TargetUnreachableError,
 )
 from quorate.cli.audit_extra import reported_damage
 from quorate.cli.exits import CliError, Exit
@@ -24,6 +27,13 @@ DAMAGED_HINT = (
     "keep it as evidence, and create another backup in a new target; see docs/operations/backup.md"
 )
 _NOT_EMPTY_HINT = "name a new folder; the data directory to be copied is named with --from"
+_CREDENTIALS_HINT = (
+    "credentials come from the store's usual place, such as AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY or a profile; see docs/operations/object-store.md"
+)
+_ENDPOINT_HINT = (
+    "nothing of this run counts; check the endpoint, such as AWS_ENDPOINT_URL, and run it again"
+)
 
 _EXITS: tuple[tuple[type[Exception], str, Exit], ...] = (
     (NoBackupError, "`quorate backup create` makes one", Exit.NOT_FOUND),
@@ -34,6 +44,9 @@ _EXITS: tuple[tuple[type[Exception], str, Exit], ...] = (
     (OtherHistoryError, "name another target for this source", Exit.REFUSED),
     (BackupGapError, "begin another backup in a new target, and run it more often", Exit.CONFLICT),
     (BackupTargetError, "", Exit.USAGE),
+    (TargetMissingError, "create the bucket, or correct the URL", Exit.NOT_FOUND),
+    (TargetRefusedError, _CREDENTIALS_HINT, Exit.REFUSED),
+    (TargetUnreachableError, _ENDPOINT_HINT, Exit.UNREACHABLE),
     (AuditError, "", Exit.NOT_FOUND),
     (RecoveryRefusedError, "", Exit.REFUSED),
 )

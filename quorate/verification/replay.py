@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from audit.plan import ReadPlan
+from audit.plan import CheckpointFile, ReadPlan
 from audit.replay import batches_of, oldest_state
 from audit.scan import Scan, load_state
 from quorate.verification.checkpoint_files import VerifiedCheckpoint, content_problem
@@ -36,9 +36,13 @@ def replay(
     plan: ReadPlan,
     checkpoints: Iterable[VerifiedCheckpoint],
     *,
+    begin: CheckpointFile | None = None,
+    end_offset: int | None = None,
     progress: Progress | None = None,
 ) -> Replayed:
-    """Replay everything that ``plan`` covers.
+    """Replay everything that ``plan`` covers, or the part of it from ``begin`` to ``end_offset``.
+
+    A part begins with the content of the checkpoint ``begin``, which it trusts.
 
     ``checkpoints`` are ascending. Those that are damaged, outside of the replayed part, or the one
     at which it begins are returned as they are. ``progress`` receives the bytes replayed so far.
@@ -49,19 +53,20 @@ def replay(
             records unknown to this release.
         StorageError: A file cannot be read.
     """
-    begin = oldest_state(plan)
-    baseline = plan.baseline
+    baseline = begin or plan.baseline
+    start = oldest_state(plan) if begin is None else begin.end_offset
+    end = plan.end_offset if end_offset is None else end_offset
     scan = Scan(EMPTY_IMAGE if baseline is None else load_state(baseline))
     every = list(checkpoints)
     waiting = {
         each.snapshot_id.offset: index
         for index, each in enumerate(every)
-        if not each.problem and begin < each.snapshot_id.offset <= plan.end_offset
+        if not each.problem and start < each.snapshot_id.offset <= end
     }
-    ends = iter(chain(sorted(waiting), (plan.end_offset + 1,)))
+    ends = iter(chain(sorted(waiting), (end + 1,)))
     next_end = next(ends)
     size_bytes = records = 0
-    for batch in batches_of(plan, begin, plan.end_offset):
+    for batch in batches_of(plan, start, end):
         header = batch.header
         scan.take(batch, observe=False)
         size_bytes += header.size
@@ -74,8 +79,8 @@ def replay(
             next_end = next(ends)
     image = scan.image()
     return Replayed(
-        begin,
-        plan.end_offset,
+        start,
+        end,
         image.provenance.epoch,
         state_digest(image),
         size_bytes,

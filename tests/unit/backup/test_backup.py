@@ -24,8 +24,9 @@ from quorate.backup.errors import (
     OtherHistoryError,
 )
 from quorate.backup.manifest import MANIFESTS_KEPT, Manifest, manifest_name, newest_manifest
+from quorate.backup.object_store import FsspecStorage
 from quorate.backup.source import DirectorySource
-from quorate.backup.storage import DirectoryStorage, FsspecStorage, Storage, storage_of
+from quorate.backup.storage import DirectoryStorage, Storage, storage_of
 from quorate.backup.unpack import end_at_time, unpack
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
