@@ -173,7 +173,7 @@ def _replay_part(plan: ReadPlan, part: Part, place: int) -> Replayed | None:
 
     def report(size_bytes: int) -> None:
         values[place] = size_bytes
-        if values[stop_at]:
+        if int(values[stop_at]) == 1:
             raise _StoppedError
 
     try:
