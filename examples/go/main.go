@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"strconv"
 	"time"
 
@@ -28,6 +29,8 @@ type cluster struct {
 	client  pb.MetadataServiceClient
 	names   map[string]string
 	leaders map[string]int32
+	// included is the offset of the last answer about a topic, by topic id.
+	included map[string]int64
 }
 
 // lead prints the leader of a partition if it is another one than before.
@@ -39,8 +42,14 @@ func (c *cluster) lead(topicID []byte, partition, leader int32) {
 	}
 }
 
-// read takes one record; it returns true if leaders follow from the record that are not in it.
-func (c *cluster) read(record *pb.TypedRecord) bool {
+// isIncluded says whether the last answer about a topic has the changes of a batch already.
+func (c *cluster) isIncluded(topicID []byte, endOffset int64) bool {
+	return endOffset <= c.included[string(topicID)]
+}
+
+// read takes one record of a batch, or of the state, whose endOffset is above all answers. It returns
+// true if leaders follow from the record that are not in it.
+func (c *cluster) read(record *pb.TypedRecord, endOffset int64) bool {
 	switch r := record.Record.(type) {
 	case *pb.TypedRecord_TopicRecord:
 		c.names[string(r.TopicRecord.TopicId)] = r.TopicRecord.Name
@@ -48,16 +57,18 @@ func (c *cluster) read(record *pb.TypedRecord) bool {
 		delete(c.names, string(r.RemoveTopicRecord.TopicId))
 	case *pb.TypedRecord_PartitionRecord:
 		p := r.PartitionRecord
-		c.lead(p.TopicId, p.PartitionId, p.Leader)
+		if !c.isIncluded(p.TopicId, endOffset) {
+			c.lead(p.TopicId, p.PartitionId, p.Leader)
+		}
 	case *pb.TypedRecord_PartitionChangeRecord:
 		p := r.PartitionChangeRecord
-		if p.Leader != unchanged {
+		if p.Leader != unchanged && !c.isIncluded(p.TopicId, endOffset) {
 			c.lead(p.TopicId, p.PartitionId, p.Leader)
 		}
 	case *pb.TypedRecord_ConfigRecord:
 		fmt.Printf("%s: %s=%s\n", r.ConfigRecord.ResourceName, r.ConfigRecord.Name, r.ConfigRecord.GetValue())
 	case *pb.TypedRecord_BrokerFencedEvent, *pb.TypedRecord_BrokerUnfencedEvent,
-		*pb.TypedRecord_BrokerShutdownEvent:
+		*pb.TypedRecord_BrokerShutdownEvent, *pb.TypedRecord_BrokerLeavingEvent:
 		return true
 	}
 	return false
@@ -69,6 +80,9 @@ func (c *cluster) ask(ctx context.Context, offset int64) error {
 		Read: &pb.ReadOptions{Level: pb.ReadLevel_READ_LEVEL_AT_LEAST, AtLeastOffset: offset},
 	}
 	for id := range c.names {
+		if c.isIncluded([]byte(id), offset) {
+			continue
+		}
 		request.TopicIds = append(request.TopicIds, []byte(id))
 	}
 	if len(request.TopicIds) == 0 {
@@ -79,6 +93,9 @@ func (c *cluster) ask(ctx context.Context, offset int64) error {
 	answer, err := c.client.DescribeTopics(ctx, request)
 	if err != nil {
 		return err
+	}
+	for _, id := range request.TopicIds {
+		c.included[string(id)] = answer.Position.Offset
 	}
 	for _, topic := range answer.Topics {
 		// A topic that was deleted meanwhile has an error code and no partitions.
@@ -185,7 +202,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	known := &cluster{client, map[string]string{}, map[string]int32{}}
+	known := &cluster{client, map[string]string{}, map[string]int32{}, map[string]int64{}}
 	for {
 		message, err := stream.Recv()
 		if ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded {
@@ -195,12 +212,12 @@ func main() {
 			log.Fatal(err)
 		}
 		for _, record := range message.GetState().GetTypedRecords() {
-			known.read(record)
+			known.read(record, math.MaxInt64)
 		}
 		for _, batch := range message.GetChanges().GetBatches() {
 			asks := false
 			for _, record := range batch.TypedRecords {
-				asks = known.read(record) || asks
+				asks = known.read(record, batch.EndOffset) || asks
 			}
 			if asks {
 				if err := known.ask(ctx, batch.EndOffset); err != nil && ctx.Err() == nil {

@@ -1,4 +1,7 @@
-"""Create a backup, or continue one: files first, the manifest that makes them a backup last."""
+"""Create a backup, or continue one: files first, the manifest that makes them a backup last.
+
+The target is used in a thread: a slow store must not keep the source's connections waiting.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,6 @@ async def create(
     progress: Progress | None = None,
 ) -> tuple[Manifest, int]:
     """Copy what the target lacks, up to the source's committed end.
-
-    The target is used in a thread: a slow store must not keep the source's connections waiting.
 
     Returns:
         The newest manifest and the number of bytes added; the former manifest if nothing is new.

@@ -17,6 +17,8 @@ from quorate.backup.source import SourceState
 from quorate.client import LINEARIZABLE, Client, OffsetOutOfRangeError
 from quorate.client.errors import ProtocolError, UnavailableError
 from quorate.client.queries import EARLIEST_TIMESTAMP
+from quorate.client.results.admin import DescribeImageResponse
+from quorate.client.results.metadata import FetchLogResponse
 from quorum.batch import scan_batches
 from quorum.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch, SnapshotId
 from quorum.v1 import common_pb2, raft_pb2
@@ -56,16 +58,16 @@ class NodeSource:
             for each in node.endpoints
         )
         self._leader_epoch = quorum.leader_epoch
-        for look in range(LOOKS_MAX):
-            image = await self._client.describe_image(read=LINEARIZABLE)
-            position = image.position.offset
+        for _ in range(LOOKS_MAX - 1):
             try:
-                found = await self._client.fetch_log(FetchLogRequest(offset=position, max_bytes=1))
+                image, found = await self._look()
                 break
             except OffsetOutOfRangeError:
                 # A checkpoint was written and the log trimmed to it between the two calls.
-                if look == LOOKS_MAX - 1:
-                    raise
+                continue
+        else:
+            image, found = await self._look()
+        position = image.position.offset
         self._state = SourceState(
             f"cluster {quorum.cluster_id}",
             quorum.cluster_id,
@@ -75,6 +77,11 @@ class NodeSource:
             image.state_digest,
         )
         return self._state
+
+    async def _look(self) -> tuple[DescribeImageResponse, FetchLogResponse]:
+        image = await self._client.describe_image(read=LINEARIZABLE)
+        request = FetchLogRequest(offset=image.position.offset, max_bytes=1)
+        return image, await self._client.fetch_log(request)
 
     async def check_continues(self, end: OffsetAndEpoch, digest: str) -> None:
         """As ``Source.check_continues``: by the last record's epoch, and the digest if known."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from quorate import client as library
 from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.completions import nodes
-from quorate.cli.connection import ask, client_of, time_left
+from quorate.cli.connection import ask, time_left
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.quorum_places import directory_option, find_place, place_options
 from quorate.cli.quorum_support import objections_to_versions, warnings_about_versions
 from quorate.cli.quorum_view import (
     comparison,
@@ -29,7 +29,6 @@ from quorate.client.results.admin import (
     RemoveVoterResponse,
     UpdateVoterResponse,
 )
-from quorate.config.addresses import WILDCARD_HOSTS, parse_address
 from quorate.quorum_arithmetic import (
     QuorumStatus,
     Replica,
@@ -37,7 +36,6 @@ from quorate.quorum_arithmetic import (
     objections_to_removing,
     warnings_about,
 )
-from quorum.types import uuid_from_text
 from quorum.v1.common_pb2 import Endpoint
 
 if TYPE_CHECKING:
@@ -61,65 +59,24 @@ class _Step:
     take: Callable[[float], Awaitable[_Changed]]
     """Within so many seconds."""
     warnings: list[str] = field(default_factory=list)
+    is_done: bool = False
+    """It is so already: nothing is asked of the leader."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Which disk, and where it is reached."""
-
-    directory_id: bytes
-    endpoints: tuple[Endpoint, ...]
-
-
-def _parse_directory(_context: object, _parameter: object, value: str | None) -> bytes:
-    if value is None:
-        return b""
-    try:
-        return uuid_from_text(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def _parse_endpoints(
-    _context: object, _parameter: object, values: Sequence[str]
-) -> tuple[Endpoint, ...]:
-    return tuple(parse_endpoint(each) for each in values)
-
-
-def parse_endpoint(text: str) -> Endpoint:
-    """The endpoint of ``NAME://host:port``.
-
-    Raises:
-        click.BadParameter: It is not of that form, or no node can be reached at such an address.
-    """
-    name, separator, address = text.partition("://")
-    if not separator or not name:
-        raise click.BadParameter(f"{text!r} is not NAME://host:port")
-    try:
-        host, port = parse_address(address)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    if host in WILDCARD_HOSTS or port == 0:
-        raise click.BadParameter(f"{text!r}: no other node can reach that")
-    return Endpoint(name=name, host=host, port=port)
-
-
-def _directory_option(function: Function) -> Function:
+def _if_needed_option(function: Function) -> Function:
     return click.option(
-        "--directory-id", callback=_parse_directory, metavar="ID",
-        help="Which disk, where the number alone does not say.",
+        "--if-needed", is_flag=True,
+        help="End well if it is so already. Needs to know which disk, so that a repeat is exact.",
     )(function)  # fmt: skip
 
 
-def _place_options(function: Function) -> Function:
-    function = click.option(
-        "--endpoint", "endpoints", multiple=True, callback=_parse_endpoints,
-        metavar="NAME://HOST:PORT", help="Where it is reached; the replicas' listener first.",
-    )(function)  # fmt: skip
-    return click.option(
-        "--at", metavar="HOST:PORT",
-        help="Ask the node itself there for its directory id and endpoints.",
-    )(function)  # fmt: skip
+def _check_disk_is_known(directory_id: bytes, hint: str) -> None:
+    if not directory_id:
+        raise CliError(
+            "--if-needed: the number of a node does not say which disk is meant",
+            hint=hint,
+            code=Exit.USAGE,
+        )
 
 
 def _step_options(function: Function) -> Function:
@@ -132,9 +89,10 @@ def _step_options(function: Function) -> Function:
 
 @click.command(cls=SessionCommand)
 @_NODE
-@_directory_option
-@_place_options
+@directory_option
+@place_options
 @click.option("--readmit", is_flag=True, help="Let a replica back in that was removed before.")
+@_if_needed_option
 @_step_options
 @pass_session
 def add_voter(
@@ -144,6 +102,7 @@ def add_voter(
     endpoints: tuple[Endpoint, ...],
     at: str | None,
     readmit: bool,
+    if_needed: bool,
     dry_run: bool,
     force: bool,
     reason: str,
@@ -158,7 +117,12 @@ def add_voter(
     async def plan(client: Client) -> _Step:
         answer = await client.describe_quorum(wait_seconds=session.timeout_s)
         before = voters_of(answer)
-        place = await _place(session, at, node, directory_id, endpoints)
+        place = await find_place(session, at, node, directory_id, endpoints)
+        if if_needed:
+            _check_disk_is_known(place.directory_id, "use --directory-id or --at")
+            present = before.find(node)
+            if present is not None and present.directory_id == place.directory_id:
+                return _done("add", present, before, answer)
         voter = _candidate(answer, node, place.directory_id)
         if not place.endpoints and not dry_run:
             raise CliError(f"where is node {node}?", hint="use --endpoint or --at", code=Exit.USAGE)
@@ -195,22 +159,34 @@ def _candidate(answer: DescribeQuorumResponse, node: int, directory_id: bytes) -
 
 @click.command(cls=SessionCommand)
 @_NODE
-@_directory_option
+@directory_option
+@_if_needed_option
 @_step_options
 @pass_session
 def remove_voter(
-    session: Session, node: int, directory_id: bytes, dry_run: bool, force: bool, reason: str
+    session: Session,
+    node: int,
+    directory_id: bytes,
+    if_needed: bool,
+    dry_run: bool,
+    force: bool,
+    reason: str,
 ) -> None:
     """Let NODE vote no longer; it is remembered as removed and does not come back unasked.
 
     The leader may be removed: it hands the log on and gives up. Refused (exit code 6) when fewer
     than a majority of those left could acknowledge.
     """
+    if if_needed:
+        _check_disk_is_known(directory_id, "use --directory-id")
 
     async def plan(client: Client) -> _Step:
         answer = await client.describe_quorum(wait_seconds=session.timeout_s)
         before = voters_of(answer)
         voter = before.find(node)
+        is_present = voter is not None and voter.directory_id == directory_id
+        if if_needed and not is_present and (node, directory_id) in _removed(answer):
+            return _done("remove", Replica(node, directory_id), before, answer)
         if voter is None or directory_id not in (b"", voter.directory_id):
             raise CliError(f"node {node} is no voter with that directory", hint=_known(before),
                            code=Exit.NOT_FOUND)  # fmt: skip
@@ -225,7 +201,7 @@ def remove_voter(
 
 @click.command(cls=SessionCommand)
 @_NODE
-@_place_options
+@place_options
 @_step_options
 @pass_session
 def update_voter(
@@ -246,7 +222,7 @@ def update_voter(
         if voter is None:
             raise CliError(f"node {node} is not a voter", hint=_known(before),
                            code=Exit.NOT_FOUND)  # fmt: skip
-        place = await _place(session, at, node, voter.directory_id, endpoints)
+        place = await find_place(session, at, node, voter.directory_id, endpoints)
         if not place.endpoints:
             raise CliError(f"where is node {node}?", hint="use --endpoint or --at", code=Exit.USAGE)
         return _Step(
@@ -262,35 +238,21 @@ def update_voter(
     _carry_out(session, plan, dry_run=dry_run, force=force, reason=reason)
 
 
-async def _place(
-    session: Session,
-    at: str | None,
-    node: int,
-    directory_id: bytes,
-    endpoints: tuple[Endpoint, ...],
-) -> _Place:
-    """The disk and its address; what was not given is requested from the node at that address."""
-    if at is None:
-        return _Place(directory_id, endpoints)
-    try:
-        async with client_of(session, (at,)) as there:
-            found = await there.describe_quorum(from_leader=False)
-    except library.UnavailableError as error:
-        raise CliError(
-            f"node {node} does not answer at {at}: {error}",
-            hint="start it, and name its client address; --endpoint needs no answer from it",
-            code=Exit.UNREACHABLE,
-        ) from error
-    if found.node_id != node:
-        raise CliError(f"at {at} is node {found.node_id}, not {node}", code=Exit.CONFLICT)
-    if directory_id not in (b"", found.directory_id):
-        raise CliError(
-            f"node {node} at {at} has directory {directory_text(found.directory_id)}",
-            code=Exit.CONFLICT,
-        )
-    return _Place(
-        found.directory_id, endpoints or tuple(each.to_message() for each in found.own_endpoints)
-    )
+def _done(verb: str, voter: Replica, status: QuorumStatus, answer: DescribeQuorumResponse) -> _Step:
+    """A step that was taken before; an objection while another change is under way."""
+
+    async def refused(_seconds: float) -> _Changed:
+        raise CliError(f"{verb}-voter {voter.id}: wait for the other change", code=Exit.CONFLICT)
+
+    objections = _objections_to_now(answer)
+    return _Step(
+        verb, voter.id, voter.directory_id, status, status, objections, refused,
+        is_done=not objections,
+    )  # fmt: skip
+
+
+def _removed(answer: DescribeQuorumResponse) -> set[tuple[int, bytes]]:
+    return {(each.node_id, each.directory_id) for each in answer.removed}
 
 
 def _known(status: QuorumStatus) -> str:
@@ -306,8 +268,7 @@ def _objections_to_now(answer: DescribeQuorumResponse) -> list[str]:
 def _objections_to_readmission(
     answer: DescribeQuorumResponse, voter: Replica, *, readmit: bool
 ) -> list[str]:
-    removed = {(each.node_id, each.directory_id) for each in answer.removed}
-    if readmit or (voter.id, voter.directory_id) not in removed:
+    if readmit or (voter.id, voter.directory_id) not in _removed(answer):
         return []
     return [f"node {voter.id} was removed with this directory id; --readmit lets it back in"]
 
@@ -325,7 +286,7 @@ def _carry_out(
     async def work(client: Client) -> tuple[_Step, _Changed | None]:
         began = time.monotonic()
         step = await plan(client)
-        if dry_run or (step.objections and not force):
+        if dry_run or step.is_done or (step.objections and not force):
             return step, None
         return step, await step.take(time_left(session, time.monotonic() - began))
 
@@ -335,6 +296,7 @@ def _carry_out(
         "node_id": step.node,
         "directory_id": directory_text(step.directory_id),
         "dry_run": dry_run,
+        "is_done_already": step.is_done,
         "unable": unable_fields(step.after),
     }
     if done is not None:

@@ -17,6 +17,7 @@ import click
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.session import Session
 from quorate.client.limits import REQUEST_ID_BYTES_MAX, WRITER_NAME_MAX
+from quorum.scram import SALT_BYTES
 from quorum.types import draw_directory_id
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -84,3 +85,16 @@ def drawn_uuid(session: Session, purpose: str) -> bytes:
         return hashlib.blake2b(text, digest_size=count).digest()
 
     return draw_directory_id(derived)
+
+
+def repeatable_salt(session: Session, name: str, mechanism: str) -> bytes:
+    """Return the salt of a credential that this step sets; empty without a request id.
+
+    A salt is public and has to be another one for each credential. It must not depend on the
+    password: a hash of that which is quick to compute would make guesses cheap.
+    """
+    if not session.request_id:
+        return b""
+    parts = ("scram salt", session.writer, session.request_id, name, mechanism)
+    text = "".join(f"{len(each)}:{each}" for each in parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()[:SALT_BYTES]

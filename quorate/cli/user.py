@@ -15,14 +15,16 @@ from quorate.cli.connection import (
     confirm,
     position_fields,
     read_option,
-    reason_options,
     show_applied,
+    write_options,
 )
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.passwords import password_from
+from quorate.cli.requests import repeatable_salt
 from quorate.cli.session import Session
 from quorate.client.results.admin import DescribeUserScramCredentialsResponse, ScramUser
+from quorum.errors import ErrorCode
 from quorum.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import ReadOptions
@@ -68,7 +70,7 @@ def user() -> None:
     help="File of mode 0600 with the password; - reads standard input. Without it you are asked.",
 )
 @click.option("--replace", is_flag=True, help="Change the password of a user that exists.")
-@reason_options
+@write_options
 @pass_session
 def add(
     session: Session,
@@ -84,27 +86,35 @@ def add(
     password = password_from(
         new_password_file, f"Password of {name}", flag="--new-password-file", is_new=True
     )
+    if session.request_id and not replace:
+        raise CliError(
+            "--request-id needs --replace here: a repeat would find the user that it added",
+            hint="add --replace, or leave out --request-id",
+            code=Exit.USAGE,
+        )
     upsertions = [
-        library.scram_upsertion(name, password, mechanism=each, iterations=iterations)
+        library.scram_upsertion(
+            name,
+            password,
+            mechanism=each,
+            iterations=iterations,
+            salt=repeatable_salt(session, name, each),
+        )
         for each in dict.fromkeys(mechanisms)
     ]
 
     async def work(client: Client) -> Applied:
-        (found,) = (await client.describe_user_scram_credentials([name])).users
-        if found.credentials and not replace:
-            raise CliError(
-                f"the user {name} exists",
-                hint="--replace changes the password",
-                code=Exit.CONFLICT,
-            )
-        new = {int(each.mechanism) for each in upsertions}
+        if not replace:
+            (found,) = (await client.describe_user_scram_credentials([name])).users
+            if found.credentials:
+                raise CliError(
+                    f"the user {name} exists",
+                    hint="--replace changes the password",
+                    code=Exit.CONFLICT,
+                )
         # Else the former password would still open the door.
-        deletions = [
-            wire.ScramDeletion(name=name, mechanism=wire.ScramMechanism.Name(each.mechanism))
-            for each in found.credentials
-            if int(each.mechanism) not in new
-        ]
-        return await client.alter_user_scram_credentials(upsertions, deletions, dry_run=dry_run)
+        others = [wire.ScramDeletion(name=name)] if replace else []
+        return await client.alter_user_scram_credentials(upsertions, others, dry_run=dry_run)
 
     applied = ask(session, work, reason=reason)
     show_applied(session, "UserAdded", applied, dry_run=dry_run, name=name,
@@ -115,7 +125,7 @@ def add(
 @click.argument("name")
 @click.option("--mechanism", type=_MECHANISM, help="Only this one of its credentials.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@reason_options
+@write_options
 @pass_session
 def remove(
     session: Session, name: str, mechanism: str | None, yes: bool, dry_run: bool, reason: str
@@ -123,16 +133,18 @@ def remove(
     """Remove the user NAME: its tokens end, and its ACLs stay."""
     confirm(f"Remove the user {name}?", is_sure=yes or dry_run)
 
+    number = 0 if mechanism is None else MECHANISMS[mechanism].number
+
     async def work(client: Client) -> Applied:
-        (found,) = (await client.describe_user_scram_credentials([name])).users
-        deletions = [
-            wire.ScramDeletion(name=name, mechanism=wire.ScramMechanism.Name(each.mechanism))
-            for each in found.credentials
-            if mechanism in (None, _NAMES.get(int(each.mechanism)))
-        ]
-        if not deletions:
-            raise _no_such(name if mechanism is None else f"{name} with {mechanism}")
-        return await client.alter_user_scram_credentials(deletions=deletions, dry_run=dry_run)
+        # The leader decides what is there: a repeat must be the same command.
+        gone = wire.ScramDeletion(name=name, mechanism=number)  # type: ignore[arg-type]
+        try:
+            return await client.alter_user_scram_credentials(deletions=[gone], dry_run=dry_run)
+        except library.RefusedError as error:
+            if error.code != ErrorCode.RESOURCE_NOT_FOUND:
+                raise
+            missing = name if mechanism is None else f"{name} with {mechanism}"
+            raise _no_such(missing) from error
 
     applied = ask(session, work, reason=reason)
     show_applied(session, "UserRemoved", applied, dry_run=dry_run, name=name)

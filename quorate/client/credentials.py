@@ -16,8 +16,12 @@ def scram_upsertion(
     *,
     mechanism: str = DEFAULT_MECHANISM,
     iterations: int = ITERATIONS_MIN,
+    salt: bytes = b"",
 ) -> ScramUpsertion:
-    """Return the credential of a password with a new salt; it takes milliseconds.
+    """Return the credential of a password; it takes milliseconds.
+
+    Without ``salt`` it has a new random one. A program that repeats a command under a request id
+    names the salt, because the repeat has to be the same command.
 
     ``mechanism`` is ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``. ``iterations`` are 4096 to 16384, as in
     Kafka.
@@ -30,7 +34,7 @@ def scram_upsertion(
     if mechanism not in MECHANISMS:
         raise ValueError(f"unknown mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")
     found = MECHANISMS[mechanism]
-    made = credential_of(found, password, secrets.token_bytes(SALT_BYTES), iterations)
+    made = credential_of(found, password, salt or secrets.token_bytes(SALT_BYTES), iterations)
     return ScramUpsertion(
         name=name,
         mechanism=found.number,  # type: ignore[arg-type]  # the enum's numbers are Kafka's

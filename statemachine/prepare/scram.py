@@ -6,6 +6,7 @@ has. Every node derives from it what it shows to an unknown user, so that all no
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
 from quorum.errors import CommandError, ErrorCode
@@ -33,6 +34,10 @@ SCRAM_METADATA_VERSION_MIN: Final = 11
 """Lowest metadata.version (Kafka 3.5) whose logs may hold credentials."""
 DECOY: Final = ("", SHA_256.number)
 """Name and mechanism of the decoy. No user has this name, because SCRAM cannot send it."""
+ANY_MECHANISM: Final = 0
+"""A deletion that names it removes every credential of the user that the command does not set.
+What it removes is decided here, so a command may be repeated without a look at the present state.
+"""
 _BY_NUMBER: Final = {each.number: each for each in MECHANISMS.values()}
 
 
@@ -68,10 +73,29 @@ def prepare_alter_user_scram_credentials(
         keys = rng.randbytes(size), rng.randbytes(size)
         salt = rng.randbytes(SALT_BYTES)
         records.insert(0, UserScramCredentialRecord(*DECOY, salt, *keys, ITERATIONS_MIN))
+    kept = {(each.name, each.mechanism) for each in command.upsertions}
+    removed: set[tuple[str, int]] = set()
     for gone in command.deletions:
-        _check_deletion(view, gone)
-        records.append(RemoveUserScramCredentialRecord(gone.name, gone.mechanism))
+        if gone.mechanism == ANY_MECHANISM:
+            removed |= _all_of(view, gone.name, kept)
+        else:
+            _check_deletion(view, gone)
+            removed.add((gone.name, gone.mechanism))
+    records += [RemoveUserScramCredentialRecord(*each) for each in sorted(removed)]
     return Prepared(records)
+
+
+def _all_of(view: View, name: str, kept: Set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Return the credentials of a user that the command does not set.
+
+    Raises:
+        CommandError: RESOURCE_NOT_FOUND: the user has none, and the command sets none.
+    """
+    every = {(name, number) for number in _BY_NUMBER}
+    found = {each for each in every if name and each in view.security.scram}
+    if not found and not every & kept:
+        raise CommandError(ErrorCode.RESOURCE_NOT_FOUND, f"user {name[:100]!r} has no credential")
+    return found - kept
 
 
 def _check_count(command: AlterUserScramCredentials) -> None:

@@ -50,6 +50,30 @@ def add(cluster: Processes, node: LocalNode, *options: str) -> Any:
     return quorum(cluster, "add-voter", str(node.id), "--at", node.address, *options)
 
 
+def repeated_changes_end_well(cluster: Processes, node: LocalNode) -> None:
+    """Goal: a script's repeat names the disk, and changes nothing (--if-needed)."""
+    done = add(cluster, node, "--if-needed")
+    assert (done["is_done_already"], "offset" in done) == (True, False)
+    disk = str(done["directory_id"])
+    output = quorum(cluster, "add-voter", str(node.id), "--if-needed", status=Exit.USAGE)
+    assert "does not say which disk" in output
+    output = quorum(cluster, "remove-voter", str(node.id), "--if-needed", status=Exit.USAGE)
+    assert "does not say which disk" in output
+    remove = ("remove-voter", str(node.id), "--directory-id", disk, "--if-needed")
+    assert quorum(cluster, *remove)["is_done_already"] is False
+    before = voter_ids(cluster)
+    done = quorum(cluster, *remove)
+    assert (done["is_done_already"], voter_ids(cluster)) == (True, before)
+    output = quorum(cluster, *remove[:-1], status=Exit.NOT_FOUND)
+    assert "is no voter with that directory" in output
+    never = ("remove-voter", str(node.id), "--directory-id", "A" * 22, "--if-needed")
+    quorum(cluster, *never, status=Exit.NOT_FOUND)
+    quorum(cluster, "add-voter", str(node.id), "--at", node.address, "--if-needed",
+           status=Exit.REFUSED)  # fmt: skip
+    assert add(cluster, node, "--if-needed", "--readmit")["is_done_already"] is False
+    assert sorted(voter_ids(cluster)) == sorted([*before, node.id])
+
+
 def test_grow_to_five_and_shrink_to_three_with_the_leader_removing_itself(
     cluster: Processes,
 ) -> None:
@@ -123,6 +147,7 @@ def test_replace_a_voter_whose_disk_is_gone(cluster: Processes) -> None:
     write_configs(cluster, ["2"])
     # The new disk counts: one of the others may go now.
     gone = next(node for node in others if node is not cluster.leader())
+    repeated_changes_end_well(cluster, lost)
     cluster.until(
         "the margin to be back",
         lambda: quorum(cluster, "may-stop", str(gone.id))["margin"] == 1 or None,

@@ -18,8 +18,6 @@ from quorum.v1 import commands_pb2 as wire
 from tests.unit.cli.test_verbs import VERBS
 
 OTHERS = {
-    "user add": "what it sends follows from the credentials that are there, and a new salt",
-    "user remove": "what it sends follows from the credentials that are there",
     "snapshot now": "no command of the metadata",
     "import": "its ranges are placed by their offsets",
     "quorum add-voter": "no command of the metadata",
@@ -34,7 +32,7 @@ WRITING = {
       if kind.name in VERBS),
     "config set", "config delete", "config append", "config subtract",
     "feature upgrade", "feature downgrade", "broker register", "broker unregister",
-    "broker uncordon",
+    "broker uncordon", "user remove",
 } - set(OTHERS)  # fmt: skip
 """Verbs whose command is one of the metadata's commands."""
 

@@ -101,6 +101,23 @@ def test_each_bound_is_included(change: dict[str, Any]) -> None:
     assert len(made.records) == 2
 
 
+def test_a_deletion_without_mechanism_removes_what_the_command_does_not_set() -> None:
+    """Goal: a repeat is the same command, whatever is there meanwhile (360.8)."""
+    both = applied(BASE, AlterUserScramCredentials((ALICE, STRONG)))
+    every = ScramDeletion("alice", 0)
+    kept = applied(both, AlterUserScramCredentials((ALICE,), (every,)))
+    assert set(kept.security.scram) == {DECOY, ("alice", 1)}
+    again = AlterUserScramCredentials((ALICE,), (every, ScramDeletion("alice", 2)))
+    assert set(applied(both, again).security.scram) == {DECOY, ("alice", 1)}
+    new = applied(BASE, AlterUserScramCredentials((ALICE,), (every,)))
+    assert set(new.security.scram) == {DECOY, ("alice", 1)}
+    gone = applied(both, AlterUserScramCredentials(deletions=(every,)))
+    assert set(gone.security.scram) == {DECOY}
+    for nobody in ("alice", ""):
+        change = AlterUserScramCredentials(deletions=(ScramDeletion(nobody, 0),))
+        assert refusal(gone, change) is ErrorCode.RESOURCE_NOT_FOUND
+
+
 def refusal(image: MetadataImage, command: AlterUserScramCredentials) -> ErrorCode:
     with pytest.raises(CommandError) as refused:
         prepare(image, command, evaluation())
