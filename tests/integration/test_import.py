@@ -109,7 +109,7 @@ def status(cluster: Processes) -> tuple[int, bool]:
     async def ask() -> tuple[int, bool]:
         async with Client(cluster.addresses) as client:
             found = (await client.describe_image(read=LINEARIZABLE)).import_status
-            return found.position.offset, found.is_finished
+            return (found.position.offset, found.is_finished) if found else (0, False)
 
     return asyncio.run(ask())
 
