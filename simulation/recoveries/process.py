@@ -46,7 +46,12 @@ _OVER = _FENCED | {
 
 
 class Process:
-    """One process, from its start until it is refused."""
+    """One process, from its start until it is refused.
+
+    Like the client library it does not go back to a leader of an older epoch than it has met. A
+    deposed leader may have granted the same producer epoch to another process, in records that a
+    recovery commits by force.
+    """
 
     def __init__(self, number: int, rng: random.Random, counts: RecoveryCounts) -> None:
         self.number = number
@@ -56,6 +61,8 @@ class Process:
         self._producer: tuple[int, int] | None = None
         self._position = -1
         self._incarnation = b""
+        self._leader_epoch = 0
+        """The newest that an answer came from."""
         self._sequence = 0
         self._waited = 0
         self._attempts = 0
@@ -79,7 +86,11 @@ class Process:
             self._send()
 
     def _leader(self) -> Node | None:
-        leaders = [each for each in self.world.nodes.values() if each.running.node.is_leader]
+        leaders = [
+            each
+            for each in self.world.nodes.values()
+            if each.running.node.is_leader and each.running.node.epoch >= self._leader_epoch
+        ]
         return self._rng.choice(leaders) if leaders else None
 
     def _send(self) -> None:
@@ -144,6 +155,7 @@ class Process:
     def _receive(self, answer: Answer) -> None:
         self._request += 1
         if answer.code is ErrorCode.NONE:
+            self._leader_epoch = max(self._leader_epoch, answer.epoch)
             self._waited = self._rng.randint(1, 20)
             if self._producer is None:
                 result = answer.result

@@ -23,6 +23,12 @@ def test_runs_with_recoveries() -> None:
     assert logging.getLogger("quorate.client.log_consumer").level == level
 
 
+@pytest.mark.parametrize("seed", [6717, 7802])
+def test_a_program_stays_with_the_newest_leader(seed: int) -> None:
+    """A deposed leader granted its epoch to another; both wrote, and its log was recovered."""
+    assert run_seed(seed)[1] == ""
+
+
 @pytest.mark.long
 def test_a_seed_runs_the_same_twice() -> None:
     assert run_seed(5) == run_seed(5)
