@@ -82,20 +82,6 @@ def first_answer_taken_for_the_truncation(patch: Patch) -> None:
     patch.setattr(log_consumer, "find_divergence", find)
 
 
-def former_voter_read_after_a_seek(patch: Patch) -> None:
-    """A consumer that seeks forgets which incarnation the leader has named."""
-    seek_to = LogConsumer.seek_to
-
-    def forget(consumer: LogConsumer, position: LogPosition) -> None:
-        consumer._newer_incarnation = b""
-        seek_to(consumer, position)
-
-    def seek(consumer: LogConsumer, offset: int, epoch: int = -1) -> None:
-        forget(consumer, LogPosition(offset, epoch, log_incarnation=consumer._incarnation))
-
-    patch.setattr(LogConsumer, "seek", seek)
-
-
 def former_incarnation_read_after_a_restart(patch: Patch) -> None:
     """A stored position forgets the newest incarnation that its reader has met."""
     from_dict = LogPosition.from_dict
@@ -166,13 +152,6 @@ BUGS = (
         first_answer_taken_for_the_truncation,
         (INEXACT,),
         "279.2: the walk ends where both have the epoch",
-        experiment=RECOVERIES,
-    ),
-    Bug(
-        "former-voter-read-after-a-seek",
-        former_voter_read_after_a_seek,
-        (FALSE_ALARM, SKIPPED),
-        "ADR 65; found by these runs: a former voter serves what the leader has lost",
         experiment=RECOVERIES,
     ),
     Bug(

@@ -253,9 +253,8 @@ def test_too_many_open_requests_make_the_oldest_give_way(monkeypatch: pytest.Mon
     run(scenario())
 
 
-def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_streams_are_refused() -> None:
     """The third stream of a server that takes two."""
-    monkeypatch.setattr("quorum.transport.server.STREAMS_MAX", 2)
 
     async def scenario() -> None:
         async with replica(1) as leader, replica(2) as follower:
@@ -266,6 +265,7 @@ def test_too_many_streams_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             # A stream that moved to TCP may hold a second place until gRPC has ended its call.
             while leader.network.service.stream_count > 1:
                 await asyncio.sleep(0)
+            leader.network.service._places.most = 2
             async with bare_stream(leader) as second:
                 await second.write(encode_hello(Hello(CLUSTER, ReplicaKey(-1), b"")))
                 await second.read()
