@@ -84,12 +84,17 @@ class Following:
     def __init__(self, store: S3Server, *words: str) -> None:
         self._lines: list[str] = []
         self._changed = threading.Condition()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "quorate", *words],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **store.environment, **_IMPATIENT},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        # A shell's background job ignores SIGINT, and so would what this process starts.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "quorate", *words],
+                env={**os.environ, "PYTHONPATH": str(ROOT), **store.environment, **_IMPATIENT},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -112,11 +117,15 @@ class Following:
 
     def stop(self) -> int:
         self._process.send_signal(signal.SIGINT)
-        status = self._process.wait(90)
-        self._reader.join()
-        assert self._process.stderr is not None
-        self._process.stderr.close()
-        return status
+        try:
+            return self._process.wait(90)
+        finally:
+            # The thread ends with the process: without this, a failure would hang the whole run.
+            self._process.kill()
+            self._process.wait()
+            self._reader.join()
+            assert self._process.stderr is not None
+            self._process.stderr.close()
 
 
 def test_a_cluster_is_archived_restored_and_goes_on(
