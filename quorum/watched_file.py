@@ -35,7 +35,7 @@ class WatchedFile:
     def has_changed(self) -> bool:
         """Whether the file has changed since this was last true, or since the start.
 
-        A caller that finds the new content unusable is not told of it again.
+        A caller that finds the new content unusable gets no second notice.
         """
         now = self._now_s()
         if now - self._looked_at < LOOKED_AT_S:

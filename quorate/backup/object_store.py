@@ -99,18 +99,19 @@ class FsspecStorage:
 
     def read(self, name: str) -> Iterator[bytes]:
         """As ``Storage.read``."""
+        # Some drivers open a file only when it is read first, or ask for each part of it anew.
         try:
             with self._translated(f"read {name}"):
                 file = self._fs.open(self._path(name), "rb")
+            with file:
+                while True:
+                    with self._translated(f"read {name}"):
+                        data = file.read(_READ_BYTES)
+                    if not data:
+                        return
+                    yield data
         except FileNotFoundError as error:
             raise BackupDamagedError(f"{self._url}/{name}: is missing") from error
-        with file:
-            while True:
-                with self._translated(f"read {name}"):
-                    data = file.read(_READ_BYTES)
-                if not data:
-                    return
-                yield data
 
     def write(self, name: str, content: Iterable[bytes]) -> None:
         """As ``Storage.write``; modes and durability are the store's own.

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 PART_BYTES_MIN = 4 << 20
 """Bytes of a part for which a process is worth its start."""
 _POLL_S = 0.2
-_GARBAGE_THRESHOLD = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +69,7 @@ def replay_in_parts(
         found = _side_by_side(plan, parts, processes, progress)
         if found is not None:
             return _joined(found, every)
-    with _rare_collections():
-        return replay(plan, every, progress=progress)
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Look for garbage in cycles less often: a replay makes none, and has much to look through."""
-    before = gc.get_threshold()
-    gc.set_threshold(_GARBAGE_THRESHOLD, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+    return replay(plan, every, progress=progress)
 
 
 def parts_of(
@@ -126,7 +113,10 @@ def _side_by_side(
     done = context.Array("q", len(parts) + 1)
     with (
         ProcessPoolExecutor(
-            min(processes, len(parts)), mp_context=context, initializer=_begin, initargs=(done,)
+            min(processes, len(parts)),
+            mp_context=context,
+            initializer=_begin,
+            initargs=(done, gc.get_threshold()),
         ) as pool,
         _stopping(done),
     ):
@@ -159,10 +149,11 @@ _done: SynchronizedArray[int]
 """Bytes that each part has replayed; the last value is 1 when nobody waits any more."""
 
 
-def _begin(done: SynchronizedArray[int]) -> None:
+def _begin(done: SynchronizedArray[int], gc_thresholds: tuple[int, int, int]) -> None:
     """Prepare a process for parts. An interruption is the business of the one that waits."""
     global _done
     _done = done
+    gc.set_threshold(*gc_thresholds)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -177,14 +168,13 @@ def _replay_part(plan: ReadPlan, part: Part, place: int) -> Replayed | None:
             raise _StoppedError
 
     try:
-        with _rare_collections():
-            found = replay(
-                plan,
-                part.checkpoints,
-                begin=part.begin,
-                end_offset=part.end_offset,
-                progress=report,
-            )
+        found = replay(
+            plan,
+            part.checkpoints,
+            begin=part.begin,
+            end_offset=part.end_offset,
+            progress=report,
+        )
     except (QuorateError, _StoppedError):
         return None
     return None if any(each.problem for each in found.checkpoints) else found

@@ -333,3 +333,16 @@ def test_manifests_that_are_intact_and_not_ours(
     world.storage.write(manifest_name(1), [digest + b"\n" + data])
     with pytest.raises(BackupDamagedError, match=text):
         newest_manifest(world.storage)
+
+
+def test_a_file_that_goes_away_while_it_is_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers of object stores ask for each part of a file anew."""
+    storage = FsspecStorage(f"memory://backup{next(_URLS)}/quorate")
+    storage.write("log/part", [b"content"])
+
+    def gone(_file: object, _size: int = -1) -> bytes:
+        raise FileNotFoundError("log/part")
+
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFile.read", gone)
+    with pytest.raises(BackupDamagedError, match="log/part: is missing"):
+        list(storage.read("log/part"))
