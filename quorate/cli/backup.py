@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,12 +25,12 @@ from quorate.cli.backup_errors import DAMAGED_HINT, reported_backup
 from quorate.cli.backup_restore import restore_command
 from quorate.cli.command import LocalCommand, NounGroup, pass_session
 from quorate.cli.connection import ask, credentials_of
+from quorate.cli.directory_lock import taken
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of
 from quorate.cli.session import Session
 from quorate.timetravel.positions import time_text
-from quorum.log.directory_lock import DirectoryInUseError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
 
@@ -79,25 +78,11 @@ def create(session: Session, target: str, directory: Path | None, every_s: float
     with reported_backup(target):
         storage = storage_of(target)
         check_target(storage)
-        with _alone(storage):
+        with taken(storage.lock, "another backup runs into this target"):
             if every_s is not None:
                 _follow(session, storage, directory, every_s)
             manifest, added = _run(session, storage, directory)
     session.show(Result("Backup", {"target": target, **_fields(manifest), "bytes_added": added}))
-
-
-def _alone(storage: Storage) -> AbstractContextManager[object]:
-    """Return the lock of the target.
-
-    Raises:
-        CliError: Another process uses it.
-    """
-    try:
-        return storage.lock()
-    except DirectoryInUseError as error:
-        raise CliError(
-            str(error), hint="another backup runs into this target", code=Exit.REFUSED
-        ) from error
 
 
 def _follow(session: Session, storage: Storage, directory: Path | None, every_s: float) -> NoReturn:
