@@ -60,7 +60,16 @@ def test_many_writers_share_messages_and_spread_over_producers():
     async def scenario():
         log, nodes = cluster(1)
         async with serving(*nodes), client_of(nodes) as client:
-            offsets = await write_many(client, 300)
+            # Nothing is answered before all is sent: else a producer may be free again, and serve.
+            nodes[0].held = []
+            writes = asyncio.create_task(write_many(client, 300))
+            await nodes[0].holds(10)
+            requests, nodes[0].held = nodes[0].held, []
+            for evaluate in requests:
+                evaluate()
+            await nodes[0].holds(300)
+            nodes[0].release()
+            offsets = await writes
         assert len(set(offsets)) == 300
         assert len(log.applied) == 300
         producers = {context.producer_id for context in nodes[0].contexts} - {-1}
