@@ -61,7 +61,7 @@ def undisturbed(cluster: Processes) -> Iterator[None]:
     for node in cluster.voters:
         text = node.log_path.read_text()
         assert "Traceback" not in text, node.log_tail(80)
-        assert cluster.is_ready(node)
+        cluster.until(f"node {node.id} is ready", lambda node=node: cluster.is_ready(node) or None)
 
 
 def path_of(method: MethodDescriptor) -> str:
