@@ -1,45 +1,14 @@
-"""Another release of this repository, as processes: files from git, dependencies from here.
-
-Which one: ``QUORATE_OLDER`` (any git reference), or else the last tag ``v*`` before this commit.
-"""
+"""Another release of this repository, as processes: files from git, dependencies from here."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 from quorate.demo.local_cluster import LocalCluster, LocalNode
-from tests.integration.processes import COMMAND_SECONDS_MAX, ROOT, Ended, Processes
-
-CHOICE = "QUORATE_OLDER"
-
-
-def older_reference() -> str:
-    """The release to run together with this one; skips the test if there is none."""
-    chosen = os.environ.get(CHOICE, "")
-    if chosen:
-        return chosen
-    found = _git("describe", "--tags", "--match", "v*", "--abbrev=0", "HEAD")
-    if found.returncode != 0:
-        pytest.skip(f"needs a tag v* in git, or set {CHOICE} to a commit")
-    return found.stdout.decode().strip()
-
-
-def checkout(reference: str, folder: Path) -> Path:
-    """The files of a release, below ``folder``."""
-    archive = _git("archive", "--format=tar", reference)
-    assert archive.returncode == 0, archive.stderr.decode()
-    subprocess.run(["tar", "-xf", "-", "-C", str(folder)], input=archive.stdout, check=True)
-    return folder
-
-
-def _git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
+from tests.integration.processes import COMMAND_SECONDS_MAX, Ended, Processes
 
 
 class TwoReleases(Processes):

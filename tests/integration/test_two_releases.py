@@ -17,8 +17,9 @@ import pytest
 from quorate.demo.local_cluster import LocalNode
 from tests.integration.kill_campaign import Campaign
 from tests.integration.kill_schedule import Round, Victims
-from tests.integration.older_release import TwoReleases, checkout, older_reference
+from tests.integration.older_release import TwoReleases
 from tests.integration.processes import ROOT, SETTINGS
+from tests.support.last_release import checkout, last_release
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
@@ -73,7 +74,7 @@ class Roll(Campaign):
 def cluster(tmp_path: Path) -> Iterator[TwoReleases]:
     older = tmp_path / "older"
     older.mkdir()
-    checkout(older_reference(), older)
+    checkout(last_release(), older)
     cluster = TwoReleases(tmp_path / "nodes", older, settings=SETTINGS)
     try:
         cluster.format_all()

@@ -1,13 +1,12 @@
 """No change of the protos breaks a program that was built with the last release.
 
-The last release is the newest tag ``v*``. Until there is one, only the rules themselves are tested.
+``tests/support/last_release.py`` says which one that is.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,16 +18,12 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorSet,
 )
 
+from tests.support.last_release import file_at, last_release, names_below
 from tests.support.proto_changes import breaking_changes, current_files
 
 ROOT = Path(__file__).resolve().parents[2]
 SERIALIZED = re.compile(r"AddSerializedFile\((b'.*')\)$", re.MULTILINE)
 """The descriptor of a file, in the module that is generated from it."""
-
-
-def git(*arguments: str) -> str:
-    command = ["git", "-C", str(ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def files_of(sources: list[str]) -> FileDescriptorSet:
@@ -42,16 +37,16 @@ def files_of(sources: list[str]) -> FileDescriptorSet:
 
 
 def released() -> FileDescriptorSet:
-    """Return the protos of the last release; none if nothing is released."""
-    if not (ROOT / ".git").exists():
-        return FileDescriptorSet()
-    tags = git("tag", "--list", "v*", "--sort=-version:refname", "--merged").split()
-    names = git("ls-tree", "--name-only", tags[0], "quorum/v1/").split() if tags else []
-    return files_of([git("show", f"{tags[0]}:{name}") for name in names if "_pb2.py" in name])
+    """Return the protos of the last release."""
+    commit = last_release()
+    names = names_below(commit, "quorum/v1")
+    return files_of([file_at(commit, name) for name in names if name.endswith("_pb2.py")])
 
 
 def test_the_protos_break_no_program_of_the_last_release() -> None:
-    assert breaking_changes(released(), current_files()) == []
+    before = released()
+    assert "quorum/v1/raft.proto" in {each.name for each in before.file}
+    assert breaking_changes(before, current_files()) == []
 
 
 def test_descriptors_are_read_from_generated_modules() -> None:
