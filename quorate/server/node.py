@@ -124,6 +124,7 @@ class ServerNode:
         self.knows_no_peer = not (has_voters or self._bootstrap or self._relays)
         """Whether it has nobody to ask for a leader: a new node without ``bootstrap.servers``."""
         self._supervisor = Supervisor()
+        self._certificate_gate = self._make_certificate_gate()
         self._link = self._make_link(stores)
         self.host.network = self._network = PeerNetwork(self._link)
         self.host.replica = self.replica = Replica(stores, self.host, self._replica_config(stores))
@@ -148,6 +149,7 @@ class ServerNode:
         )
 
     def _make_link(self, stores: Stores) -> Link:
+        gate = self._certificate_gate
         return Link(
             Hello(
                 stores.identity.cluster_id,
@@ -161,6 +163,7 @@ class ServerNode:
             self._config.quorum.request_timeout_ms / 1000,
             self._tls,
             self._names,
+            certificate_problem=gate.node_problem if gate is not None and gate.revoked else None,
             snapshot_response_bytes_max=self._config.quorum.snapshot_response_bytes_max,
             supervisor=self._supervisor,
         )
@@ -214,7 +217,7 @@ class ServerNode:
             client_message_bytes_max=self._config.limits.client_message_bytes_max,
             wrappers=(
                 RpcCounter(self._observer),
-                *self._certificate_gates(),
+                *([self._certificate_gate] if self._certificate_gate is not None else []),
                 *([] if policy is None else [AccessGate(node, policy)]),
             ),
             with_reflection=self._config.security.reflection,
@@ -354,12 +357,12 @@ class ServerNode:
             tls=self._tls.metrics_context() if is_secure and self._tls else None,
         )
 
-    def _certificate_gates(self) -> list[CertificateGate]:
+    def _make_certificate_gate(self) -> CertificateGate | None:
         tls = self._config.tls
         if tls.crl_file != Path():
-            return [CertificateGate(RevokedCertificates(tls.crl_file, tls.ca_file))]
+            return CertificateGate(RevokedCertificates(tls.crl_file, tls.ca_file))
         is_shown = tls.is_enabled and tls.require_client_cert
-        return [CertificateGate(None)] if is_shown and can_read_certificates() else []
+        return CertificateGate(None) if is_shown and can_read_certificates() else None
 
     def _load_tls(self) -> TlsIdentity | None:
         tls = self._config.tls

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
@@ -73,6 +74,14 @@ class CertificateGate:
                 return "revoked"
         is_over = self._wall_s() > certificate.not_after_s
         return "expired" if is_over and not method.startswith(_OF_PEERS) else ""
+
+    def node_problem(self, certificate: bytes) -> str:
+        """Return in words why the certificate (DER) of a node that this one calls is not accepted
+        any more; empty while it is (``Link.certificate_problem``).
+        """
+        shown = self._shown.read(ssl.DER_cert_to_PEM_cert(certificate).encode())
+        problem = self.problem(shown, _OF_PEERS)
+        return _ENDS[problem] if problem else ""
 
     async def refuse(self, problem: str, method: str, context: Context) -> None:
         """End a call; always raises."""

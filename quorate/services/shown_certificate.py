@@ -40,18 +40,20 @@ class ShownCertificates:
         # Loaded now: it takes long enough to delay what a node's loop does.
         from cryptography import x509
 
-        self._read = x509.load_pem_x509_certificate
+        self._parse = x509.load_pem_x509_certificate
         self._known: dict[bytes, ShownCertificate] = {}
 
     def of(self, auth: Mapping[str, Iterable[bytes]]) -> ShownCertificate | None:
         """Return the certificate in gRPC's authentication context of a call; None without one."""
         pem = next(iter(auth.get(_CERTIFICATE, ())), None)
-        if pem is None:
-            return None
+        return None if pem is None else self.read(pem)
+
+    def read(self, pem: bytes) -> ShownCertificate:
+        """Return what a certificate says."""
         found = self._known.get(pem)
         if found is None:
             try:
-                certificate = self._read(pem)
+                certificate = self._parse(pem)
                 found = ShownCertificate(
                     certificate.issuer.public_bytes(),
                     certificate.serial_number,

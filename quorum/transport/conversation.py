@@ -28,7 +28,7 @@ from quorum.transport.hello import (
     hello_problem,
     hinted_hello,
 )
-from quorum.transport.limits import HELLO_TIMEOUT_S
+from quorum.transport.limits import CERTIFICATE_CHECKED_S, HELLO_TIMEOUT_S
 from quorum.transport.link import STREAM_ERRORS, Link
 from quorum.transport.outbox import Outbox
 from quorum.transport.streams import EOF, EndStatus, OpenedStream
@@ -114,6 +114,9 @@ class Conversation:
         self._on_established = on_established
         self._on_message = on_message
         self._abandoned = ""
+        self._refused = ""
+        """Why the peer's certificate is not accepted any more."""
+        self._certificate_check: asyncio.TimerHandle | None = None
         self._sent_goodbye = False
         self.is_established = False
         """Whether both hellos were accepted."""
@@ -136,6 +139,7 @@ class Conversation:
             # connection is established.
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 await stream.open()
+                await self._check_certificate(stream)
                 await self._shake_hands(stream)
             self.is_established = True
             self.last_contact_at = asyncio.get_running_loop().time()
@@ -148,10 +152,32 @@ class Conversation:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - evaluated, or raised
             return self._evaluate(error)
         finally:
+            if self._certificate_check is not None:
+                self._certificate_check.cancel()
             if outbox is not None:
                 outbox.close()
             await stream.close()
         return self._ended("the peer ended the stream")
+
+    async def _check_certificate(self, stream: OpenedStream) -> None:
+        """Refuse a peer whose certificate is revoked, now or while the stream is open."""
+        if self._link.certificate_problem is None or self._link.tls is None:
+            return
+        certificate = await stream.certificate()
+        if problem := self._link.certificate_problem(certificate):
+            raise _HelloRefusedError(HelloProblem(problem))
+        self._check_later(certificate, self._link.certificate_problem)
+
+    def _check_later(self, certificate: bytes, problem_of: Callable[[bytes], str]) -> None:
+        def check() -> None:
+            if problem := problem_of(certificate):
+                self._refused = problem
+                self._stream.cancel()
+            else:
+                self._check_later(certificate, problem_of)
+
+        loop = asyncio.get_running_loop()
+        self._certificate_check = loop.call_later(CERTIFICATE_CHECKED_S, check)
 
     def _warn(self, problem: str) -> None:
         now = asyncio.get_running_loop().time()
@@ -202,15 +228,16 @@ class Conversation:
     def _evaluate(self, error: BaseException) -> Ended:
         """Classify the exception that ended the stream; raise it again if it is a bug."""
         counters = self._link.counters
+        if _is_of_the_task(error):
+            raise error
+        if self._refused:
+            return self._ended("")
         status = self._stream.status_of(error)
         if status is not None:
             return self._evaluate_status(status)
         match error:
             case asyncio.CancelledError():
-                task = asyncio.current_task()
                 # gRPC raises it for a call cancelled by either end, too.
-                if task is not None and task.cancelling():
-                    raise error
                 return self._ended(self._abandoned or "the call was cancelled")
             case TimeoutError():
                 return self._ended(f"no hello within {HELLO_TIMEOUT_S:g} s")
@@ -250,4 +277,13 @@ class Conversation:
         return Ended(Ending.CLOSED, self._abandoned or problem)
 
     def _ended(self, problem: str) -> Ended:
+        if self._refused:
+            self._link.counters.hellos_refused += 1
+            return Ended(Ending.REFUSED_HELLO, self._refused)
         return Ended(Ending.CLOSED if self.is_established else Ending.NEVER_BEGAN, problem)
+
+
+def _is_of_the_task(error: BaseException) -> bool:
+    """Whether our own task is cancelled, and not only the call."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and bool(task and task.cancelling())

@@ -8,6 +8,7 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
+from quorum.transport.handshake import connect_status, shown_at
 from quorum.transport.limits import CLIENT_OPTIONS
 from quorum.transport.link import EXCHANGE_METHOD, SERVICE_NAME
 from quorum.transport.probe import SocketAddress
@@ -55,6 +56,12 @@ class GrpcStream:
         self.read = self._call.read  # type: ignore[method-assign]
         self.write = self._call.write  # type: ignore[method-assign]
 
+    async def certificate(self) -> bytes:
+        """Return the certificate of the server, which shows it to a handshake of its own."""
+        if self._tls is None:
+            return b""
+        return await shown_at(self._address, self.certificate_name, self._tls)
+
     async def read(self) -> Any:
         """Return the next frame, or ``EOF``."""
         return await self._call.read()
@@ -77,7 +84,7 @@ class GrpcStream:
         """Return the status of the call."""
         if isinstance(error, aio.AioRpcError):
             return status_of(error.code(), error.details() or "")
-        return None
+        return connect_status(error)
 
 
 def status_of(code: grpc.StatusCode, details: str) -> EndStatus:

@@ -89,6 +89,9 @@ HANDSHAKE_TIMEOUT_MS: Final = 5000
 """Bound of the TLS and HTTP/2 handshake of a connection."""
 HANDSHAKES_MAX: Final = 512
 """TLS handshakes under way at the port of TCP streams; further connections are closed at once."""
+CERTIFICATE_CHECKED_S: Final = 1.0
+"""How often the certificate at the other end of an open stream is compared with the list of revoked
+ones, where there is one."""
 STATUS_BYTES_MAX: Final = 1024
 """Words of a status on a TCP stream."""
 TCP_RETRY_S: Final = 60.0

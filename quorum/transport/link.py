@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -80,6 +81,10 @@ class Link:
     names: NodeNames | None = None
     """How certificates name nodes. None: a peer's certificate carries its host name, and a
     caller's node id is not verified."""
+    certificate_problem: Callable[[bytes], str] | None = None
+    """Returns why the certificate (DER) of a node is not accepted any more; empty while it is.
+    Asked when a stream to it is opened, and as long as it is open. None: there is no list of
+    revoked certificates."""
     rng: random.Random = field(default_factory=random.Random)
     """Spreads the retries of refused peers over time; used for nothing else."""
     counters: TransportCounters = field(default_factory=TransportCounters)

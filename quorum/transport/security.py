@@ -54,6 +54,8 @@ class TlsMaterial:
     """For the TCP streams that this node answers; it asks for no certificate yet."""
     dialling: ssl.SSLContext = field(compare=False, repr=False)
     """For the TCP streams that this node opens."""
+    looking: ssl.SSLContext = field(compare=False, repr=False)
+    """For handshakes that only look at a server's certificate; it knows no list of revoked ones."""
     scraped: ssl.SSLContext = field(compare=False, repr=False)
     """For the metrics listener; it never asks for a certificate."""
 
@@ -83,8 +85,10 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
     contexts = (
         _context(ssl.PROTOCOL_TLS_SERVER),
         _context(ssl.PROTOCOL_TLS_CLIENT),
+        _context(ssl.PROTOCOL_TLS_CLIENT),
         _context(ssl.PROTOCOL_TLS_SERVER),
     )
+    contexts[2].set_alpn_protocols(["h2"])
     problems += _load_into(contexts, files)
     if not problems and files.own_names and not _carries_own_name(files):
         problems.append(
@@ -230,6 +234,10 @@ class TlsIdentity:
     def client_context(self) -> ssl.SSLContext:
         """Return the context for one TCP stream that this node opens."""
         return self.current().dialling
+
+    def looking_context(self) -> ssl.SSLContext:
+        """Return the context for one look at the certificate of a gRPC server."""
+        return self.current().looking
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
         """Return fresh credentials for one gRPC connection."""

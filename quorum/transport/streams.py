@@ -50,6 +50,9 @@ class ServedStream(Protocol):
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
         """Return what the caller's certificate says; without certificates nothing about names."""
 
+    def invocation_metadata(self) -> Any:
+        """Return the pairs of key and value that came with the call; none over TCP."""
+
 
 @dataclass(frozen=True, slots=True)
 class EndStatus:
@@ -71,6 +74,13 @@ class OpenedStream(Protocol):
 
     async def open(self) -> None:
         """Connect, or prepare to. May be cancelled."""
+
+    async def certificate(self) -> bytes:
+        """Return the certificate (DER) of the other end of an open stream; empty without TLS.
+
+        Raises:
+            OSError: The other end cannot be asked for it.
+        """
 
     async def read(self) -> Any:
         """As ``ServedStream.read``; a status of the other end is raised."""

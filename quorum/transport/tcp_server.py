@@ -16,12 +16,13 @@ import grpc
 from grpc import aio
 
 from quorum.fair_share import FairShare
+from quorum.transport.handshake import HANDSHAKE_TIMEOUT_S, handshake_problem, tune
 from quorum.transport.limits import HANDSHAKES_MAX, REQUEST_BYTES_MAX
 from quorum.transport.link import Link
 from quorum.transport.probe import split_address
 from quorum.transport.streams import ServedStream
 from quorum.transport.tcp_connection import FrameConnection
-from quorum.transport.tcp_stream import HANDSHAKE_TIMEOUT_S, TcpContext, handshake_problem, tune
+from quorum.transport.tcp_stream import TcpContext
 
 _BACKLOG: Final = 512
 _ACCEPT_PAUSE_S: Final = 1.0
@@ -90,10 +91,12 @@ class TcpServer:
     async def _serve(self, accepted: socket.socket, host: str) -> None:
         loop = asyncio.get_running_loop()
         tls = self._link.tls
+        connection = FrameConnection(REQUEST_BYTES_MAX)
         try:
             tune(accepted)
-            transport, connection = await loop.connect_accepted_socket(
-                lambda: FrameConnection(REQUEST_BYTES_MAX),
+            # uvloop returns its own object in place of the connection if there is TLS.
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: connection,
                 accepted,
                 ssl=tls.server_context() if tls else None,
                 ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls else None,

@@ -7,8 +7,6 @@ status frame, as gRPC does with its trailers. Any other end of the connection co
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
@@ -18,46 +16,15 @@ from grpc import aio
 
 from quorum.errors import PeerProtocolError
 from quorum.transport.framing import STATUS
-from quorum.transport.limits import (
-    HANDSHAKE_TIMEOUT_MS,
-    KEEPALIVE_TIME_MS,
-    KEEPALIVE_TIMEOUT_MS,
-    MESSAGE_BYTES_MAX,
-    STATUS_BYTES_MAX,
-)
+from quorum.transport.handshake import certificate_of, connect, connect_status
+from quorum.transport.limits import MESSAGE_BYTES_MAX, STATUS_BYTES_MAX
 from quorum.transport.packing import HEADER
 from quorum.transport.probe import SocketAddress
 from quorum.transport.security import TlsIdentity
 from quorum.transport.streams import EndStatus
 from quorum.transport.tcp_connection import ConnectionEndedError, FrameConnection
 
-HANDSHAKE_TIMEOUT_S: Final = HANDSHAKE_TIMEOUT_MS / 1000
-_NAME_MISMATCH: Final = frozenset({62, 64})
-"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 _STATUS_OF: Final = {status.value[0]: status for status in grpc.StatusCode}
-_PLAIN_TEXT: Final = frozenset({"HTTP_REQUEST", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
-"""OpenSSL's reasons for first bytes that are no TLS."""
-
-
-def tune(connected: socket.socket) -> None:
-    """Send small frames at once, and let the kernel find a machine that is gone."""
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # The first probe is as early as gRPC's ping, and two lost ones as late as its time limit.
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_TIME_MS // 1000)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_TIMEOUT_MS // 2000)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
-
-
-def handshake_problem(error: BaseException) -> str:
-    """Return in words why no connection came about."""
-    if isinstance(error, ssl.SSLError) and error.reason in _PLAIN_TEXT:
-        return f"no TLS handshake, the other end seems to speak plain text ({error.reason})"
-    if isinstance(error, ssl.SSLError):
-        return f"no TLS handshake: {error.reason or error}"
-    if isinstance(error, TimeoutError) or "handshake is taking longer" in str(error):
-        return f"no TLS handshake within {HANDSHAKE_TIMEOUT_S:g} s"
-    return f"no connection: {str(error) or type(error).__name__}"
 
 
 def auth_of(transport: asyncio.BaseTransport) -> dict[str, list[bytes]]:
@@ -72,7 +39,9 @@ def auth_of(transport: asyncio.BaseTransport) -> dict[str, list[bytes]]:
         for field, value in part
         if field == "commonName"
     ]
+    certificate = certificate_of(transport)
     return {
+        "x509_pem_cert": [ssl.DER_cert_to_PEM_cert(certificate).encode()] if certificate else [],
         "transport_security_type": [b"ssl"],
         "x509_subject_alternative_name": names,
         "x509_common_name": common,
@@ -122,8 +91,12 @@ class TcpContext:
         return self._peer
 
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        """Return the names in the caller's certificate."""
+        """Return the caller's certificate and the names in it."""
         return self._auth
+
+    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        """Return nothing: such a stream carries no metadata, and so no token."""
+        return ()
 
 
 class _StatusError(Exception):
@@ -144,6 +117,7 @@ class TcpStream:
         self._address = address
         self._tls = tls
         self._connection: FrameConnection | None = None
+        self._transport: asyncio.Transport | None = None
 
     async def open(self) -> None:
         """Connect, and complete the TLS handshake.
@@ -151,21 +125,14 @@ class TcpStream:
         Raises:
             OSError: No connection; ``ssl.SSLError`` is one.
         """
-        loop = asyncio.get_running_loop()
-        address, tls = self._address, self._tls
-        with contextlib.ExitStack() as stack:
-            sock = stack.enter_context(socket.socket(address.family, socket.SOCK_STREAM))
-            sock.settimeout(0)
-            tune(sock)
-            await loop.sock_connect(sock, (address.host, address.port))
-            _, self._connection = await loop.create_connection(
-                lambda: FrameConnection(MESSAGE_BYTES_MAX),
-                sock=sock,
-                ssl=tls.client_context() if tls else None,
-                server_hostname=self.certificate_name if tls else None,
-                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if tls else None,
-            )
-            stack.pop_all()
+        context = self._tls.client_context() if self._tls else None
+        connection = FrameConnection(MESSAGE_BYTES_MAX)
+        self._transport = await connect(connection, self._address, context, self.certificate_name)
+        self._connection = connection
+
+    async def certificate(self) -> bytes:
+        """Return the certificate that the other end has shown."""
+        return certificate_of(self._transport)
 
     async def read(self) -> Any:
         """Return the next frame. The end of the stream is raised."""
@@ -205,13 +172,7 @@ class TcpStream:
                     # A write failed before the status was read.
                     return _decode_status(last)
                 return EndStatus(grpc.StatusCode.UNAVAILABLE, str(error), error.is_broken)
-            case ssl.SSLCertVerificationError():
-                is_impostor = error.verify_code in _NAME_MISMATCH
-                words = error.verify_message
-                return EndStatus(grpc.StatusCode.UNAVAILABLE, words, is_impostor=is_impostor)
-            case OSError() if not isinstance(error, TimeoutError):
-                return EndStatus(grpc.StatusCode.UNAVAILABLE, handshake_problem(error))
-        return None
+        return connect_status(error)
 
 
 def _decode_status(frame: bytes) -> EndStatus:

@@ -174,6 +174,7 @@ async def replica(
     names: NodeNames | None = None,
     port: int = 0,
     hello: Hello | None = None,
+    certificate_problem: Callable[[bytes], str] | None = None,
 ) -> AsyncIterator[Replica]:
     """Start a replica; it is stopped at the end of the block."""
     handler = RecordingHandler()
@@ -185,6 +186,7 @@ async def replica(
         timeout_s,
         tls=tls,
         names=names,
+        certificate_problem=certificate_problem,
     )
     network = PeerNetwork(link)
     server = PeerServer(network.service, f"127.0.0.1:{port}", tls)

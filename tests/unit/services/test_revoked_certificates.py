@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import shutil
 import stat
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 
 from quorate.certificates.authority import Authority, make_authority
 from quorate.certificates.names import Kind
@@ -26,8 +24,8 @@ from quorum.transport.security import TlsFiles, TlsIdentity, load_tls
 from quorum.v1 import metadata_pb2, metadata_pb2_grpc
 from tests.support.bound_node import bound_node
 from tests.support.certificates import authority, caller, node
-
-NOW_MS = 1_700_000_000_000
+from tests.support.revoked_list import SIGNED_MS as NOW_MS
+from tests.support.revoked_list import write_list
 
 
 @pytest.fixture
@@ -41,23 +39,6 @@ def folder(tmp_path: Path) -> Path:
 def issued(folder: Path, name: str) -> Path:
     made = Authority(folder).issue(Kind.CLIENT, name, (), days=9999, now_ms=NOW_MS)
     return made.certificate
-
-
-def write_list(folder: Path, *revoked: Path, signer: Path | None = None, stem: str = "ca") -> Path:
-    key_file = (signer or folder) / f"{stem}.key"
-    key: Any = serialization.load_pem_private_key(key_file.read_bytes(), None)
-    issuer = x509.load_pem_x509_certificate((folder / f"{stem}.pem").read_bytes()).subject
-    at = datetime.datetime.fromtimestamp(NOW_MS / 1000, datetime.UTC)
-    builder = x509.CertificateRevocationListBuilder().issuer_name(issuer).last_update(at)
-    builder = builder.next_update(at + datetime.timedelta(days=9))
-    for each in revoked:
-        number = x509.load_pem_x509_certificate(each.read_bytes()).serial_number
-        entry = x509.RevokedCertificateBuilder().serial_number(number).revocation_date(at).build()
-        builder = builder.add_revoked_certificate(entry)
-    signed = builder.sign(key, hashes.SHA256())
-    new = folder / "crl.new"
-    new.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    return new.replace(folder / "crl.pem")
 
 
 def shown(certificate: Path) -> dict[str, list[bytes]]:
