@@ -6,7 +6,13 @@
 
 from __future__ import annotations
 
-from quorum.batch_decode import Record, first_headers, iterate_records, record_values
+from quorum.batch_decode import (
+    Record,
+    first_headers,
+    iterate_records,
+    record_values,
+    values_and_headers,
+)
 from quorum.batch_encode import encode_batch, with_position
 from quorum.batch_header import (
     BATCH_BYTES_MAX,
@@ -37,5 +43,6 @@ __all__ = [
     "read_header",
     "record_values",
     "scan_batches",
+    "values_and_headers",
     "with_position",
 ]

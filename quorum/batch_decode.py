@@ -152,7 +152,7 @@ def _quick_record(
 
 
 def _quick_headers(data: bytes, at: int) -> tuple[RecordHeaders, int]:
-    """Return record headers with one-byte lengths and known names, and the position behind them.
+    """Return record headers with short lengths and known names, and the position behind them.
 
     Raises:
         IndexError: They have another form, or are cut off.
@@ -170,8 +170,12 @@ def _quick_headers(data: bytes, at: int) -> tuple[RecordHeaders, int]:
         raw = data[at:stop]
         name = _header_names.get(raw) or _learn_name(raw)
         length, at = data[stop], stop + 1
-        if (size | length) & 0x81:
+        if (size | length) & 1 or size >= 0x80:
             raise IndexError
+        if length >= 0x80:
+            length, at = (length & 0x7F) | data[at] << 7, at + 1
+            if length >= _TWO_BYTE_VARINT_END:
+                raise IndexError
         stop = at + (length >> 1)
         found.append((name, data[at:stop]))
         at = stop
@@ -264,10 +268,22 @@ def record_values(
         CorruptBatchError: As ``iterate_records``, and for a record without a value. Keys and
             record headers are skipped.
     """
+    return values_and_headers(data, header, path=path, base_position=base_position)[0]
+
+
+def values_and_headers(
+    data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
+) -> tuple[list[bytes], RecordHeaders]:
+    """Return what ``record_values`` and ``first_headers`` do, with one reading.
+
+    Raises:
+        CorruptBatchError: As ``record_values``.
+    """
     buffer, position, end = _plain_records(data, header, path, base_position)
     region = bytes(memoryview(buffer)[position:end])
     position, end = 0, len(region)
     values: list[bytes] = []
+    headers: RecordHeaders = ()
     add = values.append
     prefixes = PLAIN_PREFIXES
     try:
@@ -293,9 +309,12 @@ def record_values(
                     add(region[at : after - 1])
                     position = after
                     continue
-            record, position = _parse_record(region, position, end, header, index)
+            quick = None if index else _quick_record(region, position, end, header, index)
+            record, position = quick or _parse_record(region, position, end, header, index)
             if record.value is None:
                 raise ValueError("no value")
+            if not index:
+                headers = record.headers
             add(record.value)
     except (ValueError, IndexError) as error:
         raise _bad_record(header, len(values), error, path, base_position) from error
@@ -306,4 +325,4 @@ def record_values(
             path,
             base_position,
         )
-    return values
+    return values, headers

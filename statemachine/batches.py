@@ -7,16 +7,14 @@ its batch, with the state untouched.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from quorum.batch import CODEC_MASK, BatchHeader, first_headers, iterate_records, record_values
+from quorum.batch import CODEC_MASK, BatchHeader, iterate_records, values_and_headers
 from quorum.errors import RecordCodecError, UnknownRecordError
 from statemachine.codec import DecodeRecord, batch_headers, decode_record
 from statemachine.derivation import check_derivable
+from statemachine.partition_runs import PARTITION_KEY, RunReader, Step
 from statemachine.records import OWN_API_KEY_MIN, BeginTransactionRecord, MetadataRecord
-
-_value = attrgetter("value")
 
 
 class DecodedBatch(NamedTuple):
@@ -43,34 +41,61 @@ def decode_batch(
         RecordCodecError: A value that is no metadata record; names the offset.
         CorruptBatchError: The batch's inside is malformed.
     """
-    headers: Sequence[tuple[str, bytes | None]] = ()
-    if header.producer_id >= 0 or header.attributes & CODEC_MASK:
-        found = iterate_records(data, header)
-        headers = found[0].headers if found else ()
-        values: list[bytes | None] = list(map(_value, found))
-    else:
-        values = [*record_values(data, header)]
-        headers = first_headers(data, header)
-    records: list[MetadataRecord] = []
+    steps, headers = decode_steps(data, header, decode=decode)
+    return DecodedBatch(cast("list[MetadataRecord]", steps), headers)
+
+
+def decode_steps(
+    data: bytes, header: BatchHeader, *, decode: DecodeRecord, runs: RunReader | None = None
+) -> tuple[list[Step], Sequence[tuple[str, bytes | None]]]:
+    """Decode a data batch as ``decode_batch`` does; return the steps of its replay, and headers.
+
+    With ``runs``, partitions that follow one another are one step.
+
+    Raises:
+        UnknownRecordError, RecordCodecError, CorruptBatchError: As ``decode_batch``.
+    """
+    values, headers = _values_of(data, header)
+    steps: list[Step] = []
+    at = 0
     try:
         if values and not headers:
             headers = batch_headers((), values[0])
-        for value in values:
-            record = decode(value or b"")
+        while at < len(values):
+            value = values[at]
+            if runs is not None and value[1:2] == PARTITION_KEY:
+                run = runs.read(values, at)
+                if run is not None:
+                    steps.append(run)
+                    at += len(run.states)
+                    continue
+            record = decode(value)
             if record.API_KEY >= OWN_API_KEY_MIN:
                 check_derivable(record)
-            records.append(record)
+            steps.append(record)
+            at += 1
     except UnknownRecordError as error:
         raise UnknownRecordError(
-            f"offset {header.base_offset + len(records)}: {error}",
+            f"offset {header.base_offset + at}: {error}",
             api_key=error.api_key,
             version=error.version,
         ) from error
     except RecordCodecError as error:
-        raise RecordCodecError(f"offset {header.base_offset + len(records)}: {error}") from error
-    return DecodedBatch(records, headers)
+        raise RecordCodecError(f"offset {header.base_offset + at}: {error}") from error
+    return steps, headers
 
 
-def opens_transaction(records: Sequence[MetadataRecord]) -> bool:
+def _values_of(
+    data: bytes, header: BatchHeader
+) -> tuple[list[bytes], Sequence[tuple[str, bytes | None]]]:
+    """Return the values of a batch, b"" for none, and the headers of its first record."""
+    is_compressed = header.attributes & CODEC_MASK
+    if is_compressed or (header.producer_id >= 0 and header.record_count == 1):
+        found = iterate_records(data, header)
+        return [each.value or b"" for each in found], found[0].headers if found else ()
+    return values_and_headers(data, header)
+
+
+def opens_transaction(records: Sequence[Step]) -> bool:
     """Whether a metadata transaction begins in these records."""
     return BeginTransactionRecord in map(type, records)

@@ -18,8 +18,9 @@ from quorum.errors import QuorumUsageError, ReplayError
 from statemachine.image import MetadataImage, Provenance
 from statemachine.imports import after_batch
 from statemachine.open_image import BatchPosition, OpenImage
+from statemachine.partition_runs import PartitionRun, Step, runs_of
 from statemachine.producers import apply_command
-from statemachine.records import MetadataRecord
+from statemachine.records import MetadataRecord, PartitionRecord
 from statemachine.replay import REPLAY
 
 
@@ -31,13 +32,14 @@ class ImageDelta(OpenImage):
     def replay_batch(
         self,
         header: BatchPosition,
-        records: Sequence[MetadataRecord],
+        records: Sequence[Step],
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
         """Apply one data batch and the producer state in its header.
 
         The batch must begin at ``end_offset``. ``headers`` are the record headers of its
-        first record.
+        first record. Partitions that follow one another in a list are applied at once; a sequence
+        of another type is iterated, with the state after each record visible in between.
 
         Raises:
             ReplayError: A record contradicts the state. The delta must be dropped.
@@ -48,17 +50,23 @@ class ImageDelta(OpenImage):
         self.timestamp_ms = header.max_timestamp
         self.headers = headers
         position = 0
+        step: Step | None = None
         try:
-            for record in records:
-                REPLAY[type(record)](self, record)
-                position += 1
+            for step in runs_of(records) if type(records) is list and records[1:] else records:
+                if isinstance(step, PartitionRun):
+                    self.open_topics().replay_partitions(step.topic_id, step.states)
+                    position += len(step.states)
+                else:
+                    REPLAY[type(step)](self, step)
+                    position += 1
+            step = None
             if header.producer_id >= 0:
                 apply_command(self.open_producers(), header, headers)
             if self.source is not None and not self.source.is_finished:
                 self.set_source(after_batch(self.source, headers))
         except ReplayError as error:
             raise ReplayError(
-                f"{_name_at(records, position)}: {error.cause}",
+                f"{_name_of(step)}: {error.cause}",
                 offset=header.base_offset + position,
             ) from error
         self.headers = ()
@@ -122,5 +130,7 @@ class ImageDelta(OpenImage):
         )
 
 
-def _name_at(records: Sequence[MetadataRecord], position: int) -> str:
-    return type(records[position]).__name__ if position < len(records) else "batch header"
+def _name_of(step: Step | None) -> str:
+    if step is None:
+        return "batch header"
+    return (PartitionRecord if isinstance(step, PartitionRun) else type(step)).__name__

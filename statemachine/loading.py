@@ -21,12 +21,16 @@ from statemachine.codec_kafka import FRAME_VERSION
 from statemachine.delta import ImageDelta
 from statemachine.dump import StateDigest, state_digest
 from statemachine.image import EMPTY_IMAGE, MetadataImage, Provenance
-from statemachine.loaded_partitions import PartitionRuns
+from statemachine.partition_runs import RunReader
 from statemachine.records import ImportStateRecord
 from statemachine.replay import REPLAY
 
 FREEZE_RECORDS_MIN = 10_000
 """From this many records on, a loaded image is frozen (``gc.freeze``) out of cycle collection."""
+KNOWN_MAX = 1 << 16
+"""Most states of partitions that are remembered (``RunReader``)."""
+HITS_MIN = KNOWN_MAX // 2
+"""Fewer partitions than this that were alike until then, and nothing is remembered any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class _Loader:
         self._snapshot_id = snapshot_id
         self._delta = ImageDelta(EMPTY_IMAGE)
         self._decode = decode
-        self._runs = PartitionRuns(self._delta, decode)
+        self._runs = RunReader(decode, known_max=KNOWN_MAX, hits_min=HITS_MIN)
         self._count = 0
         self._digest = StateDigest() if verify_digest else None
         self._is_kafka = False
@@ -144,11 +148,11 @@ class _Loader:
 
     def _take_values(self, values: list[bytes]) -> None:
         delta, digest = self._delta, None if self._is_kafka else self._digest
-        replay, decode, runs = REPLAY, self._decode, self._runs
+        replay, decode = REPLAY, self._decode
         done = before = self._count
         is_digested = True
         try:
-            while (at := runs.take(values, done - before)) < len(values):
+            while (at := self._load_runs(values, done - before)) < len(values):
                 done = before + at
                 value = values[at]
                 record = decode(value)
@@ -179,6 +183,16 @@ class _Loader:
             digest.update_all(values if is_digested else _without_import(values, decode))
         if values and values[0][0] == FRAME_VERSION:
             self._is_kafka = True
+
+    def _load_runs(self, values: list[bytes], start: int) -> int:
+        """Load runs from ``values[start]`` on; returns the index of the first that is left."""
+        topics = self._delta.open_topics()
+        while (run := self._runs.read(values, start)) is not None:
+            if not topics.may_load(run.topic_id):
+                break
+            topics.load_partitions(run.topic_id, run.states)
+            start += len(run.states)
+        return start
 
     def _corrupt(self, cause: str) -> SnapshotCorruptError:
         return SnapshotCorruptError(f"checkpoint {self._snapshot_id}: {cause}")

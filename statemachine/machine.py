@@ -21,13 +21,17 @@ from quorum.errors import (
     UnknownRecordError,
 )
 from quorum.types import SnapshotId
-from statemachine.batches import decode_batch, opens_transaction
+from statemachine.batches import decode_steps, opens_transaction
 from statemachine.changes import ChangeCounter
 from statemachine.codec import DecodeRecord, decode_record
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.loading import load_checkpoint
+from statemachine.partition_runs import RunReader
 from statemachine.sections.tracking import ChangeTracker
+
+_KNOWN_MAX = 1 << 12
+"""States of partitions that replay remembers by the bytes of their records."""
 
 
 class StateMachine:
@@ -40,6 +44,7 @@ class StateMachine:
         self.changes = ChangeCounter()
         """What has changed since the latest checkpoint (630.4)."""
         self._decode = decode
+        self._runs = RunReader(decode, known_max=_KNOWN_MAX, hits_min=0)
         self._open: ImageDelta | None = None
 
     @property
@@ -83,7 +88,7 @@ class StateMachine:
             raise QuorumUsageError(
                 f"committed data begins at {headers[0].base_offset}, applied up to {applied}"
             )
-        run = _Run(self.image, self._open, self._decode)
+        run = _Run(self.image, self._open, self._decode, self._runs)
         try:
             for header in headers:
                 run.apply(data, header)
@@ -161,10 +166,15 @@ class _Run:
     """One call of ``apply``: the images it completes, and a delta that may stay open."""
 
     def __init__(
-        self, image: MetadataImage, waiting: ImageDelta | None, decode: DecodeRecord
+        self,
+        image: MetadataImage,
+        waiting: ImageDelta | None,
+        decode: DecodeRecord,
+        runs: RunReader,
     ) -> None:
         self.image = image
         self._decode = decode
+        self._runs = runs
         self.completed: list[ChangeTracker] = []
         self._delta = ImageDelta(image) if waiting is None else waiting.fork()
 
@@ -173,12 +183,12 @@ class _Run:
         if header.attributes & CONTROL_BIT:
             self._delta.skip_batch(header)
             return
-        batch = decode_batch(data, header, decode=self._decode)
-        if self._delta.transaction is None and opens_transaction(batch.records):
+        steps, headers = decode_steps(data, header, decode=self._decode, runs=self._runs)
+        if self._delta.transaction is None and opens_transaction(steps):
             self._publish()
             if self._delta.finished is not None:
                 self._delta = ImageDelta(self.image)
-        self._delta.replay_batch(header, batch.records, batch.headers)
+        self._delta.replay_batch(header, steps, headers)
 
     def close(self) -> ImageDelta | None:
         """Complete the image, or return the delta that a transaction holds open."""

@@ -71,6 +71,21 @@ class _Cycle:
         self._dealt += 1
         return broker
 
+    def take(self, partition: int, count: int) -> tuple[NodeId, ...]:
+        """Return what ``count`` calls of ``deal`` would, of a cycle with at least so many brokers.
+
+        It was not dealt from for this partition yet.
+        """
+        ids, start = self._ids, self._start
+        if partition != self._partition:
+            self._partition = partition
+            start = self._start = (start + 1) % len(ids)
+        self._dealt = count
+        end = start + count
+        if end <= len(ids):
+            return tuple(ids[start:end])
+        return (*ids[start:], *ids[: end - len(ids)])
+
     def shuffle(self, rng: random.Random) -> None:
         self._ids = list(self._ids)
         rng.shuffle(self._ids)
@@ -100,12 +115,20 @@ class _Stripes:
         self._since_shuffle = 0
         self._partition = 0
         self._rng = rng
+        self._only = (
+            self._racks[0].unfenced if len(self._racks) == 1 and not brokers.racks[0][1] else None
+        )
+        """All brokers, if they are unfenced and in one rack: then no rack has to be chosen."""
 
     def place(self, replication_factor: int) -> tuple[NodeId, ...]:
         """Return the replicas of the next partition; the caller has checked the counts."""
         if self._since_shuffle == self._unfenced_count and self._unfenced_count > 1:
             self._shuffle()
         self._since_shuffle += 1
+        if self._only is not None:
+            taken = self._only.take(self._partition, replication_factor)
+            self._partition += 1
+            return taken
         count = len(self._racks)
         replicas: list[NodeId] = []
         leader_rack = 0

@@ -28,9 +28,10 @@ from quorate.controller.requests import Answer, OnAnswer, RequestContext
 from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.batch import encode_batch
 from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
-from statemachine.codec import encode_kafka, encode_record
+from statemachine.codec import encode_kafka
 from statemachine.commands import Command, ImportBatch
 from statemachine.delta import ImageDelta
+from statemachine.encoded_runs import encode_records
 from statemachine.fingerprint import command_fingerprint
 from statemachine.known_producer import ProducerError
 from statemachine.prepare import EVALUATORS, EvaluationContext, Prepared
@@ -328,7 +329,7 @@ class GroupFormer:
     ) -> tuple[list[bytes], RecordHeaders]:
         """The values of a batch and its record headers, which the kafka codec has in a value."""
         if self.evaluation.uses_native_codec:
-            return [encode_record(record) for record in records], headers
+            return encode_records(records), headers
         level = self.delta.features.metadata_version
         values = [
             encode_kafka(record, record_version(record, level), _NO_HEADERS if index else headers)

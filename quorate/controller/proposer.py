@@ -32,6 +32,7 @@ from quorum.types import NodeId
 from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.machine import StateMachine
 from statemachine.prepare import EvaluationContext
+from statemachine.prepare.context import KnownBrokers
 from statemachine.records import MetadataRecord
 from statemachine.sessions import BrokerSessions
 
@@ -77,6 +78,7 @@ class Proposer:
         self._periodic_tasks = PeriodicTasks(config, self.sessions, self._departures)
         self._queue: deque[tuple[Command, RequestContext, OnAnswer]] = deque()
         self._unused = UnusedNumbers()
+        self._known_brokers = KnownBrokers()
         self._contacts: dict[NodeId, int] = {}
         self._are_periodic_tasks_due = False
         self._is_forming = False
@@ -281,6 +283,7 @@ class Proposer:
                 log_incarnation=self.log.node.voter_set_at(log_end).incarnation.id,
                 kraft_version=self._config.kraft_version,
                 voter_versions=self.log.voter_versions,
+                known_brokers=self._known_brokers,
             ),
             epoch,
             stamp,

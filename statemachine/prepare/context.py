@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quorum.types import NodeId, VersionRange
+from quorum.types import NodeId, Uuid, VersionRange
 from statemachine.placement import UsableBrokers
 from statemachine.records import MetadataRecord
 from statemachine.sessions import BrokerSessions, SessionUpdate
@@ -21,6 +21,26 @@ CONFIG_CHANGES_PER_COMMAND_MAX = 1_000
 DEFAULT_PARTITION_COUNT = 1
 DEFAULT_REPLICATION_FACTOR = 3
 """Counts of a topic whose creator gives none (Kafka: ``num.partitions`` and so on)."""
+
+
+class KnownBrokers:
+    """What new partitions need of the registered brokers, found once for each state of theirs.
+
+    Owned by whoever evaluates. Nothing of it is read once registrations or levels have changed.
+    """
+
+    __slots__ = ("first_states", "level", "registrations", "usable")
+
+    def __init__(self) -> None:
+        self.registrations: object = None
+        """The map of registrations that ``usable`` follows from."""
+        self.usable = UsableBrokers(())
+        self.level: int | None = None
+        """The metadata.version that ``first_states`` follows from, besides ``registrations``."""
+        self.first_states: dict[
+            tuple[NodeId, ...], tuple[tuple[NodeId, ...], tuple[Uuid, ...]]
+        ] = {}
+        """The ISR and the directories of a new partition, by its replicas."""
 
 
 @dataclass(slots=True)
@@ -46,8 +66,8 @@ class EvaluationContext:
     """Finalised kraft.version, which is in control records and not in the image."""
     voter_versions: Callable[[], Mapping[NodeId, Sequence[VersionRange] | None]] = dict
     """Supported versions that each voter reported; None for a voter that has not."""
-    usable_brokers: tuple[object, UsableBrokers] | None = None
-    """Those for new replicas, and the registrations they were found in; kept for the group."""
+    known_brokers: KnownBrokers = field(default_factory=KnownBrokers)
+    """What follows from the registrations; kept from group to group."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from statemachine.prepare.context import (
 from statemachine.prepare.replicas import (
     check_assignment,
     election_rules,
-    new_partition,
+    new_partitions,
     usable_brokers,
 )
 from statemachine.prepare.topics import TOPIC_NAME_LENGTH_MAX, check_partition_count
@@ -47,10 +47,7 @@ def prepare_create_partitions(
     factor = len(first.replicas) if first is not None else DEFAULT_REPLICATION_FACTOR
     placed = _placement(view, command, context, new_count=new_count, factor=factor)
     first_partition = max(present) + 1 if present else 0
-    records: list[MetadataRecord] = [
-        new_partition(view, topic_id, first_partition + index, replicas)
-        for index, replicas in enumerate(placed)
-    ]
+    records = new_partitions(view, context, topic_id, first_partition, placed)
     return Prepared(records, {"topic_id": topic_id, "partition_count": len(present) + len(placed)})
 
 

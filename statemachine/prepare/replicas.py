@@ -13,13 +13,13 @@ from quorum.errors import CommandError, ErrorCode
 from quorum.types import NodeId, Uuid
 from statemachine.election import ElectionRules
 from statemachine.placement import UsableBroker, UsableBrokers
-from statemachine.prepare.context import EvaluationContext
+from statemachine.prepare.context import EvaluationContext, KnownBrokers
 from statemachine.prepare.view import (
     View,
     is_elr_enabled,
     min_insync_replicas,
 )
-from statemachine.records import PartitionRecord
+from statemachine.records import MetadataRecord, PartitionRecord
 from statemachine.sections.cluster import (
     DIRECTORY_MIGRATING,
     DIRECTORY_UNASSIGNED,
@@ -32,6 +32,9 @@ CORDONS_LEVEL = 30
 """metadata.version 4.3-IV0: registrations name the directories that are cordoned (KIP-1066)."""
 ISR_SHRINK_LEVEL = 12
 """metadata.version 3.6-IV0: from here on an ISR change alone keeps the leader epoch."""
+
+_FIRST_STATES_MAX = 1 << 12
+"""First states of partitions that are remembered."""
 
 
 def election_rules(
@@ -71,16 +74,22 @@ def usable_brokers(view: View, context: EvaluationContext) -> UsableBrokers:
 
     Computed again only if a registration has changed since ``context`` was last asked.
     """
+    return _known_brokers(view, context).usable
+
+
+def _known_brokers(view: View, context: EvaluationContext) -> KnownBrokers:
+    known = context.known_brokers
     registered = view.cluster.brokers
     registrations = registered if isinstance(registered, Map) else registered.settle()
-    if context.usable_brokers is None or context.usable_brokers[0] is not registrations:
-        found = UsableBrokers(
+    if known.registrations is not registrations:
+        known.usable = UsableBrokers(
             UsableBroker(broker.id, broker.rack, is_fenced=not broker.is_active)
             for broker in registrations.values()
             if broker.open_log_dirs or not broker.log_dirs
         )
-        context.usable_brokers = (registrations, found)
-    return context.usable_brokers[1]
+        known.registrations = registrations
+        known.first_states.clear()
+    return known
 
 
 def check_assignment(
@@ -110,31 +119,55 @@ def check_assignment(
         )
 
 
-def new_partition(
-    view: View, topic_id: Uuid, partition: int, replicas: tuple[NodeId, ...]
-) -> PartitionRecord:
-    """Return a partition's first record: its active replicas are in sync, the first one leads."""
+def new_partitions(
+    view: View,
+    context: EvaluationContext,
+    topic_id: Uuid,
+    first: int,
+    placed: Sequence[tuple[NodeId, ...]],
+) -> list[MetadataRecord]:
+    """Return the first records of partitions from number ``first`` on, with these replicas.
+
+    The active replicas are in sync, the first one of them leads.
+
+    Raises:
+        CommandError: INVALID_REPLICATION_FACTOR if none of a partition's replicas is active.
+    """
+    known = _known_brokers(view, context)
+    level = view.features.metadata_version
+    states = known.first_states
+    if known.level != level or len(states) > _FIRST_STATES_MAX:
+        known.level = level
+        states.clear()
+    records: list[MetadataRecord] = []
+    for partition, replicas in enumerate(placed, first):
+        state = states.get(replicas)
+        if state is None:
+            state = states[replicas] = _first_state(view, level, replicas)
+        isr, directories = state
+        if not isr:
+            raise CommandError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"partition {partition}: none of the brokers {list(replicas)} is active",
+            )
+        records.append(
+            PartitionRecord(
+                partition, topic_id, replicas, isr, leader=isr[0], leader_epoch=0,
+                partition_epoch=0, directories=directories,
+            )
+        )  # fmt: skip
+    return records
+
+
+def _first_state(
+    view: View, level: int, replicas: tuple[NodeId, ...]
+) -> tuple[tuple[NodeId, ...], tuple[Uuid, ...]]:
+    """Return the ISR of a new partition and its directories."""
     registered = [view.cluster.broker(broker) for broker in replicas]
     isr = tuple([each.id for each in registered if each is not None and each.is_active])
-    if not isr:
-        raise CommandError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"partition {partition}: none of the brokers {list(replicas)} is active",
-        )
-    return PartitionRecord(
-        partition_id=partition,
-        topic_id=topic_id,
-        replicas=replicas,
-        isr=isr,
-        leader=isr[0],
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=(
-            tuple([_default_directory(each) for each in registered])
-            if view.features.metadata_version >= DIRECTORIES_LEVEL
-            else ()
-        ),
-    )
+    if level < DIRECTORIES_LEVEL:
+        return isr, ()
+    return isr, tuple([_default_directory(each) for each in registered])
 
 
 def _default_directory(broker: BrokerRegistration | None) -> Uuid:

@@ -23,7 +23,7 @@ from statemachine.prepare.context import (
     EvaluationContext,
     Prepared,
 )
-from statemachine.prepare.replicas import check_assignment, new_partition, usable_brokers
+from statemachine.prepare.replicas import check_assignment, new_partitions, usable_brokers
 from statemachine.prepare.view import View
 from statemachine.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
 
@@ -61,10 +61,7 @@ def prepare_create_topic(view: View, command: CreateTopic, context: EvaluationCo
         for key, value in command.configs
         if value is not None
     )
-    records.extend(
-        new_partition(view, topic_id, partition, replicas)
-        for partition, replicas in enumerate(placed)
-    )
+    records += new_partitions(view, context, topic_id, 0, placed)
     return Prepared(
         records,
         {
@@ -100,6 +97,8 @@ def _colliding_name(view: View, name: str) -> str | None:
 
     Brokers use '_' for '.' in the metric names of a topic, and refuse such pairs too.
     """
+    if "." not in name and "_" not in name:
+        return None
     parts = re.split("[._]", name)
     if 2 ** (len(parts) - 1) > COLLIDING_NAMES_TRIED_MAX:
         wanted = name.replace(".", "_")

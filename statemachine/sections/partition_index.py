@@ -129,6 +129,34 @@ class PartitionIndexDelta:
         for broker in state.elr:
             _set(self.elr.open_group(broker), word, bit)
 
+    def added_all(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
+        """Add new partitions of a topic to the indexes, as ``added`` does."""
+        isr, leader = self.first_word(topic_id, states)
+        for broker, bits in isr.items():
+            _set(self.isr.open_group(broker), topic_id, bits)
+        for broker, bits in leader.items():
+            _set(self.leader.open_group(broker), topic_id, bits)
+
+    def first_word(
+        self, topic_id: Uuid, states: Mapping[int, PartitionState]
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the first word of a topic put together: ISR and leader bits by broker.
+
+        Partitions behind that word are added to the indexes here, and those with ELRs, which are
+        rare.
+        """
+        isr: dict[int, int] = {}
+        leader: dict[int, int] = {}
+        for number, state in states.items():
+            if number >= _WORD or state.elr:
+                self.added((topic_id, number), state)
+                continue
+            bit = 1 << number
+            for broker in state.isr:
+                isr[broker] = isr.get(broker, 0) | bit
+            leader[state.leader] = leader.get(state.leader, 0) | bit
+        return isr, leader
+
     def removed(self, key: PartitionKey, state: PartitionState) -> None:
         """Remove a deleted partition from the indexes."""
         word, bit = place(key)
@@ -178,17 +206,7 @@ def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexD
     isr_groups: dict[int, MapMutation[bytes, int]] = {}
     leader_groups: dict[int, MapMutation[bytes, int]] = {}
     for topic_id, states in partitions.items():
-        # The first word of a topic is put together before it is stored. ELRs are rare.
-        isr: dict[int, int] = {}
-        leader: dict[int, int] = {}
-        for number, state in states.items():
-            if number >= _WORD or state.elr:
-                index.added((topic_id, number), state)
-                continue
-            bit = 1 << number
-            for broker in state.isr:
-                isr[broker] = isr.get(broker, 0) | bit
-            leader[state.leader] = leader.get(state.leader, 0) | bit
+        isr, leader = index.first_word(topic_id, states)
         _store_words(index.isr, isr_groups, topic_id, isr)
         _store_words(index.leader, leader_groups, topic_id, leader)
     return index

@@ -10,7 +10,7 @@ What changed since the base is not tracked: nobody writes a checkpoint from here
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from immutables import Map
@@ -80,6 +80,11 @@ class ScannedTopics(TopicsDelta):
         """Create a partition, or replace its state."""
         self._found.clear()
         super().replay_partition(record)
+
+    def replay_partitions(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
+        """Do what ``replay_partition`` does for many partitions of a topic."""
+        self._found.clear()
+        super().replay_partitions(topic_id, states)
 
     def replay_removal(self, topic_id: Uuid) -> str:
         """Delete a topic and its partitions; return the name it had."""

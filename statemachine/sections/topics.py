@@ -21,6 +21,7 @@ from quorum.errors import ReplayError
 from quorum.types import NO_NODE, Uuid, uuid_to_text
 from statemachine.records import (
     ClearElrRecord,
+    Extra,
     PartitionChangeRecord,
     PartitionRecord,
     TopicRecord,
@@ -220,7 +221,31 @@ class TopicsDelta(TopicsView):
         topic_id, index = record.topic_id, record.partition_id
         if topic_id not in self.names or index < 0:
             raise ReplayError(f"partition {index} of no topic: {uuid_to_text(topic_id)}")
-        state = state_of(record)
+        self._store(topic_id, index, state_of(record), record.extra)
+
+    def replay_partitions(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
+        """Do what ``replay_partition`` does for many partitions of a topic, in the same order.
+
+        No number is negative, no record has unknown fields.
+
+        Raises:
+            ReplayError: The topic does not exist; nothing has changed.
+        """
+        if topic_id not in self.names:
+            first = next(iter(states))
+            raise ReplayError(f"partition {first} of no topic: {uuid_to_text(topic_id)}")
+        partitions = self._partitions.open_group(topic_id)
+        if partitions and any(map(partitions.__contains__, states)):
+            for index, state in states.items():
+                self._store(topic_id, index, state, None)
+            return
+        partitions.update(states)
+        if self._index is not None:
+            self._index.added_all(topic_id, states)
+
+    def _store(
+        self, topic_id: Uuid, index: int, state: PartitionState, extra: Extra | None
+    ) -> None:
         partitions = self._partitions.open_group(topic_id)
         old = partitions.get(index)
         partitions[index] = state
@@ -232,8 +257,8 @@ class TopicsDelta(TopicsView):
                 self._index.changed((topic_id, index), old, state)
             self._tracker.modified((_PARTITION, topic_id, index))
         tracker = self._tracker
-        if record.extra is not None or tracker.extras:
-            tracker.stored((_PARTITION, topic_id, index), record.extra, existed=old is not None)
+        if extra is not None or tracker.extras:
+            tracker.stored((_PARTITION, topic_id, index), extra, existed=old is not None)
 
     def may_load(self, topic_id: Uuid) -> bool:
         """Whether ``load_partitions`` may be called for a topic.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from statemachine.commands import (
     RegisterBroker,
 )
 from statemachine.open_image import OpenImage
+from statemachine.partition_runs import PartitionRun, RunReader
 from statemachine.prepare import brokers
 from statemachine.prepare.context import EvaluationContext, Prepared
 from statemachine.prepare.view import View
@@ -50,6 +52,19 @@ def leaving_broker_fenced_at_once(patch: Patch) -> None:
             image.open_cluster().set_fenced(event.broker_id, event.broker_epoch, fenced=True)
 
     patch.setattr(replay, "_apply_derived", apply_and_fence)
+
+
+def partitions_taken_for_alike(patch: Patch) -> None:
+    """All partitions that follow one another get the state of the first one."""
+    read = RunReader.read
+
+    def read_first(runs: RunReader, values: Sequence[bytes], start: int) -> PartitionRun | None:
+        run = read(runs, values, start)
+        if run is not None:
+            run.states = dict.fromkeys(run.states, next(iter(run.states.values())))
+        return run
+
+    patch.setattr(RunReader, "read", read_first)
 
 
 def topic_id_made_from_its_name(patch: Patch) -> None:
@@ -126,6 +141,12 @@ BUGS = (
         leaving_broker_fenced_at_once,
         ("in-sync-brokers",),
         "ADR 74; KIP-841: a fenced broker must not lead partitions that are yet to move",
+    ),
+    Bug(
+        "partitions-taken-for-alike",
+        partitions_taken_for_alike,
+        ("equal-images", "equal-checkpoints"),
+        "Raft 5.4.3: a follower that replays by another code path than its leader",
     ),
     Bug(
         "topic-id-made-from-its-name",

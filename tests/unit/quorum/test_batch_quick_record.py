@@ -7,7 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from quorum.batch import Record, encode_batch, iterate_records, read_header, with_position
+from quorum.batch import (
+    Record,
+    encode_batch,
+    iterate_records,
+    read_header,
+    values_and_headers,
+    with_position,
+)
 from quorum.batch_decode import _parse_record, _quick_record
 from quorum.batch_header import HEADER_BYTES
 from quorum.control import SnapshotFooter, SnapshotHeader, encode_control_batch
@@ -71,8 +78,9 @@ def test_every_length_reads_alike(size: int, headers: tuple[tuple[str, bytes | N
         one_record(b"v" * 90, (HEADERS[0], HEADERS[1], HEADERS[3])),
         encode_batch([b"one", b"v" * 70, b"three"], base_offset=7, epoch=3, timestamp=5),
         control_records(),
+        one_record(b"v", (("result", b"x" * 66), *HEADERS)),
     ],
-    ids=["one", "several", "control"],
+    ids=["one", "several", "control", "long-header"],
 )
 def test_damaged_records_are_evaluated_alike(data: bytes) -> None:
     """Goal: damage is never read as something else. Method: change bytes, compare the parsers."""
@@ -85,6 +93,18 @@ def test_damaged_records_are_evaluated_alike(data: bytes) -> None:
         seen_damage += expected is None
         assert either(bytes(changed)) == expected
     assert seen_damage > MUTATIONS // 10
+
+
+@pytest.mark.parametrize("headers", [(), HEADERS, (("long", b"x" * 64),), (("n" * 70, b"x"),)])
+@pytest.mark.parametrize("values", [[b"one"], [b"one", b"v" * 70, b"w" * 9000]])
+def test_values_and_headers_are_those_of_the_records(
+    values: list[bytes], headers: tuple[tuple[str, bytes | None], ...]
+) -> None:
+    """Goal: one reading finds what two would. Method: all forms of headers, one value or more."""
+    data = encode_batch(values, base_offset=7, epoch=3, timestamp=5, headers=headers)
+    found = iterate_records(data, read_header(data))
+    assert values_and_headers(data, read_header(data)) == (values, found[0].headers)
+    assert found[0].headers == headers
 
 
 @pytest.mark.parametrize("wrapped", [bytes, bytearray, memoryview])

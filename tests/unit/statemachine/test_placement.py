@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.errors import CommandError, ErrorCode
-from statemachine.placement import UsableBroker, UsableBrokers, place_replicas
+from statemachine.placement import UsableBroker, UsableBrokers, _Stripes, place_replicas
 
 
 def place(brokers, count, factor, seed=1):
@@ -75,6 +75,20 @@ def test_a_fenced_broker_serves_only_where_its_rack_has_no_other():
 def test_no_rack_is_a_rack_of_its_own():
     brokers = [UsableBroker(1), UsableBroker(2), UsableBroker(3, "")]
     assert all(3 in replicas for replicas in place(brokers, 20, 2))
+
+
+@given(
+    size=st.integers(1, 12), factor=st.integers(1, 12), count=st.integers(1, 40),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+def test_one_rack_is_dealt_from_as_several_are(size, factor, count, seed):
+    """The short way for brokers in one rack chooses what the stripes over racks choose."""
+    brokers = UsableBrokers(racks(a=size))
+    quick, slow = (_Stripes(brokers, random.Random(seed)) for _ in range(2))
+    slow._only = None
+    factor = min(factor, size)
+    for _ in range(count):
+        assert quick.place(factor) == slow.place(factor)
 
 
 @st.composite

@@ -18,6 +18,7 @@ from statemachine.commands import (
 from statemachine.prepare import prepare
 from statemachine.records import (
     ConfigRecord,
+    FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
@@ -224,3 +225,21 @@ def test_an_unclean_election_takes_any_live_replica():
     prepared = prepare(image, ElectLeaders("t", (0,), ElectionType.UNCLEAN), evaluation())
     change = prepared.records[0]
     assert (change.leader, change.isr, change.leader_recovery_state) == (2, (2,), 1)
+
+
+def test_what_is_remembered_of_the_brokers_is_forgotten_when_they_change():
+    """One leader evaluates all the time: a fence, another directory, a level, and back again."""
+    context = evaluation()
+    before = small_cluster()
+    images = (
+        before,
+        replayed(fenced(1), base=before),
+        replayed(registration(1, broker_epoch=90, log_dirs=(directory(1, 7),)), base=before),
+        before,
+        replayed(FeatureLevelRecord("metadata.version", 16), base=before),
+        before,
+    )
+    for image in images:
+        command = CreatePartitions("t", 5, ((1, 2, 3), (2, 1, 3)))
+        remembering = prepare(image, command, context).records
+        assert remembering == prepare(image, command, evaluation()).records

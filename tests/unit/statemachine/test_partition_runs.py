@@ -12,7 +12,7 @@ from quorum.batch import encode_batch
 from quorum.control import SnapshotFooter, SnapshotHeader, encode_control_batch
 from quorum.errors import RecordCodecError, ReplayError, UnknownRecordError
 from quorum.types import SnapshotId
-from statemachine import loaded_partitions
+from statemachine import loading
 from statemachine.codec import decode_record, encode_kafka, encode_record
 from statemachine.delta import ImageDelta
 from statemachine.dump import StateDigest
@@ -107,8 +107,8 @@ def test_any_order_and_any_repetition_ends_as_if_replayed_one_by_one():
 
 def test_nothing_is_remembered_any_more_if_hardly_two_are_alike(monkeypatch):
     """The image is the same; what was remembered does not grow."""
-    monkeypatch.setattr(loaded_partitions, "KNOWN_MAX", 4)
-    monkeypatch.setattr(loaded_partitions, "HITS_MIN", 2)
+    monkeypatch.setattr(loading, "KNOWN_MAX", 4)
+    monkeypatch.setattr(loading, "HITS_MIN", 2)
     different = [partition("t", number, leader_epoch=number) for number in range(30)]
     assert_same([LEVEL, topic("t"), *different, topic("u"), *(partition("u", n) for n in range(9))])
     assert_same([LEVEL, topic("t"), *(partition("t", n, leader_epoch=n // 5) for n in range(60))])
