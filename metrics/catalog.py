@@ -81,6 +81,8 @@ RAFT_UPDATED = (
     _histogram("raft_read_seconds", "Arrival of a linearizable read until it is confirmed.",
                COMMIT_BUCKETS),
     _histogram("log_sync_seconds", "One sync of the metadata log.", SYNC_BUCKETS),
+    counter("log_inline_syncs_total", "Syncs of the metadata log on the event loop's thread; the "
+                                      "others are the writer thread's."),
     _histogram("apply_seconds", "Applying one committed range to the image.", APPLY_BUCKETS,
                kafka="EventQueueProcessingTimeMs, MetadataBatchProcessingTimeUs"),
     _histogram("raft_append_group_batches", "Batches written with one append.", BATCH_BUCKETS),

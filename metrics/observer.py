@@ -96,9 +96,11 @@ class Observer:
             case _:  # the rest shows in scraped gauges
                 pass
 
-    def sync_took(self, seconds: float) -> None:
-        """Record one sync of the log, measured by the writer thread."""
+    def sync_took(self, seconds: float, *, is_inline: bool = False) -> None:
+        """Record one sync of the log, and whether the event loop's thread did it."""
         self._families.time("quorate_log_sync_seconds", seconds)
+        if is_inline:
+            self._families.count("quorate_log_inline_syncs_total")
 
     def apply_took(self, seconds: float) -> None:
         """Record that one committed range was applied to the image."""

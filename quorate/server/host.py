@@ -22,14 +22,14 @@ from quorate.server.checkpoint_pace import paced
 from quorate.server.metering import MeteredListener
 from quorate.server.tracing import CommandTracing, TracedListener
 from quorate.server.worker import Worker
-from quorum.core.contract.events import Event
+from quorum.core.contract.events import DiskStalled, Event
 from quorum.core.contract.local_events import ConnectionRefused, LocalEvent, RequestFailed
 from quorum.core.messages.message_types import Received
 from quorum.errors import ErrorCode
 from quorum.ports import Clock, FileSystem
+from quorum.runtime.inline_writer import InlineWriter
 from quorum.runtime.ports import Listener, Network, WriteDone
 from quorum.runtime.shell import Shell
-from quorum.runtime.writer import WriterThread
 from quorum.types import NodeId
 from snapshot.writer import CheckpointInfo
 
@@ -45,7 +45,7 @@ class ServerHost(Shell, ReplicaHost):
 
     defers_delivery = True
     executor: Worker
-    writer: WriterThread
+    writer: InlineWriter
     network: Network
     replica: Replica
 
@@ -61,12 +61,19 @@ class ServerHost(Shell, ReplicaHost):
         on_failure: Callable[[BaseException], None],
         tracing: CommandTracing | None = None,
     ) -> None:
-        super().__init__(Replica.persistence_of(stores), clock, on_failure=on_failure)
+        super().__init__(
+            Replica.persistence_of(stores),
+            clock,
+            on_failure=on_failure,
+            inline_sync_ms_max=config.log.inline_sync_ms_max,
+            stall_ms=config.quorum.disk_stall_ms,
+        )
         self.fs = fs
         self.rng = rng
         self.executor = Worker("checkpoint")
         self._observer = observer
         self._tracing = tracing
+        self._has_stalled = False
         self._checkpoint_share = config.snapshot.cpu_share
         self._gather_s = config.quorum.high_watermark_delay_ms / 1000
         self._loop.set_exception_handler(self._on_loop_error)
@@ -116,9 +123,18 @@ class ServerHost(Shell, ReplicaHost):
         self._observer.group_appended(batches)
 
     def on_written(self, done: WriteDone) -> None:
-        """Note how long the sync took."""
+        """Note how long the sync took, and on which thread."""
         if done.flushed:
-            self._observer.sync_took(done.sync_seconds)
+            self._observer.sync_took(done.sync_seconds, is_inline=done.is_inline)
+        if self._has_stalled:
+            # Counted here, because metrics belong to the loop's thread.
+            self._has_stalled = False
+            self._observer.on_event(DiskStalled(0), time.monotonic())
+
+    def on_inline_stall(self, waited_ms: int) -> None:
+        """Log it: the blocked loop cannot."""
+        self._has_stalled = True
+        log_event(DiskStalled(waited_ms))
 
     def on_checkpoint(self, info: CheckpointInfo) -> None:
         """Log it and note how long it took."""

@@ -27,6 +27,13 @@ class LogConfig:
         4 << 20, "Bytes read at once when a segment is scanned.", Range(1, SEGMENT_BYTES_MAX)
     )
 
+    inline_sync_ms_max: float = setting(
+        2.0,
+        "Small appends are written on the event loop's thread while none of the latest 100 syncs "
+        "took longer than this; 0: always on the writer thread.",
+        Range(0, 1000),
+    )
+
     def problems(self) -> list[str]:
         """Return one sentence per invalid setting; empty if all are valid."""
         return out_of_range(self)

@@ -35,6 +35,8 @@ class WriteDone:
     flushed: bool
     """Whether the log was synced (for the fsync histogram)."""
     sync_seconds: float = 0.0
+    is_inline: bool = False
+    """Whether the pass ran on the event loop's thread (``inline_writer``)."""
 
 
 class Writer(Protocol):

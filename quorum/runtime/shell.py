@@ -1,22 +1,21 @@
 """The asyncio shell: one loop, one timer and the writer thread around a replica.
 
 All calls of the replica run on the loop's thread. The writer thread reports through
-``call_soon_threadsafe``. The timer is lazy: a later deadline does not re-arm it, so it may fire
-early with nothing due.
+``call_soon_threadsafe``; small passes run on the loop's thread (``inline_writer``). The timer is
+lazy: a later deadline does not re-arm it, so it may fire early with nothing due.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 from quorum.errors import StorageError
 from quorum.ports import Clock
+from quorum.runtime.inline_writer import InlineWriter
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone
-from quorum.runtime.writer import WriterThread
 
 
 class Wheel(Protocol):
@@ -43,16 +42,30 @@ class Shell:
         clock: Clock,
         *,
         on_failure: Callable[[BaseException], None],
+        inline_sync_ms_max: float = 0,
+        stall_ms: int = 2000,
     ) -> None:
         """``on_failure`` is called once, on the loop's thread, with the exception that escaped the
         replica, ended the writer or was passed to the method ``on_failure``. After that the
         replica is not called any more.
+
+        Args:
+            persistence: The writer runs it.
+            clock: The time of deadlines.
+            on_failure: See above.
+            inline_sync_ms_max: Longest of the latest syncs with which small passes run on the
+                loop's thread; 0: never.
+            stall_ms: After this long such a pass is reported to ``on_inline_stall``.
         """
         self.clock = clock
-        self.writer = WriterThread(
+        self.writer = InlineWriter(
             persistence,
-            on_done=partial(self._from_thread, self._write_done),
-            on_failure=partial(self._from_thread, self.on_failure),
+            clock,
+            inline_sync_ms_max=inline_sync_ms_max,
+            stall_ms=stall_ms,
+            on_done=self._write_done,
+            on_failure=self.on_failure,
+            on_stall=self.on_inline_stall,
         )
         self._loop = asyncio.get_running_loop()
         self._report_failure = on_failure
@@ -128,6 +141,9 @@ class Shell:
 
     def on_written(self, done: WriteDone) -> None:
         """Hook for metrics, called after the replica has processed ``done``."""
+
+    def on_inline_stall(self, waited_ms: int) -> None:
+        """Hook for logs: a pass has blocked the loop's thread for this long. Writer thread."""
 
     def to_driver(self, call: Callable[[], None]) -> None:
         """Run a call on the loop's thread under ``guard``. Any thread."""

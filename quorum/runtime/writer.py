@@ -27,10 +27,15 @@ class WriterThread:
         *,
         on_done: Callable[[WriteDone], None],
         on_failure: Callable[[BaseException], None],
+        on_idle: Callable[[], None] | None = None,
+        idle_s: float | None = None,
     ) -> None:
+        """``on_idle``, if any, is called on the thread after each ``idle_s`` without a group."""
         self._persistence = persistence
         self._on_done = on_done
         self._on_failure = on_failure
+        self._on_idle = on_idle
+        self._idle_s = idle_s
         self._queue: queue.SimpleQueue[WriteGroup | None] = queue.SimpleQueue()
         self._has_finished = self._is_abandoned = False
         self.failure: BaseException | None = None
@@ -69,10 +74,20 @@ class WriterThread:
         return self._has_finished
 
     def _run(self) -> None:
+        try:
+            self._write_passes()
+        except BaseException as error:  # noqa: BLE001 - the thread's outermost frame reports all
+            # Without this report the node would wait for its disk for ever.
+            self.failure = error
+            self._on_failure(error)
+            return
+        self._has_finished = not self._is_abandoned
+
+    def _write_passes(self) -> None:
         stopping = False
         while not stopping:
             groups: list[WriteGroup] = []
-            item = self._queue.get()
+            item = self._next()
             while True:
                 if item is None:
                     stopping = True
@@ -82,14 +97,14 @@ class WriterThread:
                     item = self._queue.get_nowait()
                 except queue.Empty:
                     break
-            if not groups or self._is_abandoned:
-                continue
+            if groups and not self._is_abandoned:
+                self._on_done(self._persistence.execute(groups))
+
+    def _next(self) -> WriteGroup | None:
+        if self._on_idle is None:
+            return self._queue.get()
+        while True:
             try:
-                done = self._persistence.execute(groups)
-            except BaseException as error:  # noqa: BLE001 - the thread's outermost frame reports all
-                # Without this report the node would wait for its disk for ever.
-                self.failure = error
-                self._on_failure(error)
-                return
-            self._on_done(done)
-        self._has_finished = not self._is_abandoned
+                return self._queue.get(timeout=self._idle_s)
+            except queue.Empty:
+                self._on_idle()

@@ -20,6 +20,8 @@ STALL_MS = 1000
 SETTINGS: dict[str, object] = {
     "node.filesystem": hanging_disk.NAME,
     "quorum.disk_stall_ms": STALL_MS,
+    # A hung disk blocks the writer thread; the last test is about the event loop's.
+    "log.inline_sync_ms_max": 0,
 }
 
 
@@ -108,3 +110,27 @@ def test_a_second_signal_ends_a_node_that_a_hung_disk_holds(tmp_path: Path, numb
         cluster.wait_ready(cluster.voters)
         write_configs(cluster, ["3"])
         wait_equal_images(cluster, cluster.voters)
+
+
+def test_another_leads_while_the_disk_blocks_the_leaders_event_loop(tmp_path: Path) -> None:
+    """Goal: a hang that begins while the loop's thread writes (ADR 77) costs one election, leaves a
+    line in the log, and ends with the hang. Method: any sync counts as fast, so that small writes
+    are the loop's.
+    """
+    settings = {**SETTINGS, "log.inline_sync_ms_max": 1000}
+    with running(tmp_path, settings=settings) as cluster:
+        hung = cluster.leader()
+        inline = "quorate_log_inline_syncs_total"
+        write_configs(cluster, [str(value) for value in range(150)])
+        assert cluster.metric(hung, inline)
+        switch(hung).touch()
+        write_configs(cluster, [str(value) for value in range(150, 160)])
+        assert "waited_ms=" in cluster.until_logged(hung, "event=disk_stalled")
+        others = [node for node in cluster.voters if node is not hung]
+        assert any(cluster.metric(node, "quorate_raft_can_write") == 1 for node in others)
+        switch(hung).unlink()
+        cluster.wait_ready(cluster.voters)
+        write_configs(cluster, ["160"])
+        assert config_value(cluster) == "160"
+        wait_equal_images(cluster, cluster.voters)
+        assert cluster.metric(hung, "quorate_raft_disk_stalls_total") == 1

@@ -148,6 +148,7 @@ def test_leader_changes_count_leadership_terms_not_repetitions(world: World) -> 
 def test_runtime_events_reach_their_metrics(world: World) -> None:
     watcher = world.observer
     watcher.sync_took(0.01)
+    watcher.sync_took(0.01, is_inline=True)
     watcher.apply_took(0.01)
     watcher.read_took(0.01)
     watcher.group_appended(12)
@@ -163,7 +164,8 @@ def test_runtime_events_reach_their_metrics(world: World) -> None:
     watcher.rpc_started("AdminService", "Describe")
     watcher.rpc_handled("AdminService", "Describe", "OK", seconds=0.2)
     watcher.rpc_handled("AdminService", "Watch", "CANCELLED")
-    assert world.value("log_sync_seconds_count") == 1
+    assert world.value("log_sync_seconds_count") == 2
+    assert world.value("log_inline_syncs_total") == 1
     assert world.value("apply_seconds_count") == 1
     assert world.value("raft_read_seconds_count") == 1
     assert world.value("raft_append_group_batches_sum") == 12
