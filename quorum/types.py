@@ -43,6 +43,14 @@ METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
 NO_NODE: NodeId = -1
 
 
+def shown_high_watermark(high_watermark: int) -> int:
+    """Return a high watermark as people and metrics get it: -1 while it is unknown (KIP-595).
+
+    A replica that knows of no committed record does not know how far the log of its quorum goes.
+    """
+    return high_watermark or -1
+
+
 def uuid_to_text(value: Uuid) -> str:
     """Return the 22-character base64url form that Kafka's files and tools use."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")

@@ -16,6 +16,7 @@ from metrics.collectors import Reading, ScrapedMetric
 from quorate import __version__
 from quorate.server.scrape import Scrape
 from quorum.core.state.replica_progress import ReplicaView
+from quorum.types import shown_high_watermark
 
 REPLICA_SERIES_MAX = 64
 """Replicas with series of their own: voters first, then observers by id. Others are counted."""
@@ -124,8 +125,10 @@ RAFT_GAUGES = (
     _gauge("raft_epoch", "Current epoch.", lambda s: s.node.epoch, kafka="current-epoch"),
     _gauge("raft_can_write", "1 while this node is the leader and accepts writes.",
            lambda s: s.node.can_write, kafka="ActiveControllerCount"),
-    _gauge("raft_high_watermark", "Everything below this offset is committed.",
-           lambda s: s.node.high_watermark, kafka="high-watermark, LastCommittedRecordOffset"),
+    _gauge("raft_high_watermark",
+           "Everything below this offset is committed; -1 while it is not known.",
+           lambda s: shown_high_watermark(s.node.high_watermark),
+           kafka="high-watermark, LastCommittedRecordOffset"),
     _gauge("raft_log_start_offset", "First offset kept in the log.",
            lambda s: s.node.log_start.offset),
     _gauge("raft_log_end_offset", "Offset the next record will get.",

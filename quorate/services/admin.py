@@ -24,7 +24,7 @@ from quorum.core.state.pending_change import PendingChangeView
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.errors import ErrorCode
 from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
-from quorum.types import METADATA_PARTITION, METADATA_TOPIC, Uuid
+from quorum.types import METADATA_PARTITION, METADATA_TOPIC, Uuid, shown_high_watermark
 from quorum.v1 import admin_pb2
 from quorum.v1.commands_pb2 import SourcePosition
 from statemachine.command_access import on_topic
@@ -97,7 +97,7 @@ class AdminService:
             cluster_id=node.cluster_id,
             leader_id=leader.leader_id,
             leader_epoch=leader.epoch,
-            high_watermark=node.high_watermark,
+            high_watermark=shown_high_watermark(node.high_watermark),
             voters=_voters(status),
             observers=[
                 _replica(each, status.wall_shift_ms)
