@@ -1,9 +1,10 @@
 """A broker's agent: it registers, sends heartbeats, follows the log and hands out commands.
 
-Two tasks. One follows the log through a watch, and executes what follows from each change before it
-takes the next one. The other one sends heartbeats with the offset that was really executed.
+Two tasks. One follows the log through a ``MetadataSource``, and executes what follows from each
+change before it takes the next one. The other one sends heartbeats with the offset that was really
+executed.
 
-See: KIP-380, KIP-631; requirements 380.1 to 380.7; ADR 69.
+See: KIP-380, KIP-631; requirements 380.1 to 380.7; ADR 69 and 78.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from quorate.broker_agent.handler import (
     StateChanged,
     Waiting,
 )
+from quorate.broker_agent.metadata_source import MetadataSource
 from quorate.broker_agent.settings import AgentSettings
 from quorate.client.errors import ClientError, RefusedError
 from quorate.client.pending import Applied
@@ -34,7 +36,6 @@ from quorate.client.results.commands import (
     BrokerHeartbeatResult,
     RegisterBrokerResult,
 )
-from quorate.client.watch import Watch
 from quorum.errors import ErrorCode
 from quorum.types import Uuid
 from quorum.v1.commands_pb2 import AssignReplicasToDirs, BrokerHeartbeat, RegisterBroker
@@ -44,9 +45,6 @@ from statemachine.sections.cluster import NO_EPOCH
 
 class AgentCalls(Protocol):
     """The calls of an agent; ``Client`` makes them."""
-
-    def watch(self) -> Watch:
-        """Return the state, and then its changes."""
 
     async def register_broker(
         self,
@@ -86,8 +84,16 @@ class Ended:
 class BrokerAgent:
     """One process run of a broker. Construct and run it on one event loop; run it once."""
 
-    def __init__(self, calls: AgentCalls, settings: AgentSettings, handler: CommandHandler) -> None:
+    def __init__(
+        self,
+        calls: AgentCalls,
+        settings: AgentSettings,
+        handler: CommandHandler,
+        source: MetadataSource,
+    ) -> None:
+        """``source`` is ``WatchedLog(client.watch)``, or ``ObservedLog`` of an observer here."""
         self._calls = calls
+        self._source = source
         self._settings = settings
         self._handler = handler
         self._generation = Generation()
@@ -132,7 +138,7 @@ class BrokerAgent:
         if not await self._register_first():
             return Ended(NO_EPOCH, is_clean=False)
         follower = LogFollower(
-            self._settings.broker_id, self._calls.watch, self._execute, self._forget, self._handler
+            self._settings.broker_id, self._source, self._execute, self._forget, self._handler
         )
         loop = asyncio.get_running_loop()
         following = loop.create_task(follower.run())

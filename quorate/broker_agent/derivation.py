@@ -126,12 +126,13 @@ class CommandDerivation:
         commands: list[BrokerCommand] = []
         if gone:
             commands.append(StopReplica(tag, numbers_of(gone, names.of), delete_partitions=True))
+        if hosted:
+            commands.append(self._leader_and_isr(tag, hosted))
         if stopped:
+            # Behind what is hosted: a change over many batches may have begun to host it as well.
             commands.append(
                 StopReplica(tag, numbers_of(sorted(stopped), names.of), delete_partitions=False)
             )
-        if hosted:
-            commands.append(self._leader_and_isr(tag, hosted))
         update = self._update(tag, change, changes)
         if update is not None:
             commands.append(update)

@@ -28,11 +28,29 @@ class ImageChange(NamedTuple):
     """Every partition that may differ, deleted ones included; no other one does."""
 
 
+def differing_partitions(before: MetadataImage, after: MetadataImage) -> frozenset[PartitionKey]:
+    """Return every partition that is in one image only, or has another state in the other.
+
+    What the two images share is not looked at; two that share nothing are compared as a whole.
+    """
+    old, new = before.topics.partitions, after.topics.partitions
+    found: set[PartitionKey] = set()
+    if old is new:
+        return frozenset()
+    for topic_id in {*old, *new}:
+        was, now = before.topics.partitions_of(topic_id), after.topics.partitions_of(topic_id)
+        if was is not now:
+            numbers = {*was, *now}
+            found.update((topic_id, each) for each in numbers if was.get(each) != now.get(each))
+    return frozenset(found)
+
+
 class ImageFeed:
     """The newest image. Owned by one task."""
 
     def __init__(self, image: MetadataImage = EMPTY_IMAGE) -> None:
         self.image = image
+        """Outside a metadata transaction it may be replaced; the next batch follows it then."""
         self._delta: ImageDelta | None = None
         self._new: set[PartitionKey] = set()
         self._loading: ImageDelta | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,10 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.doctor.checks import foreign_packages
 from quorate.early_stop import EARLY_STOP_TEXT, EarlyStop, early_stop
+
+if TYPE_CHECKING:
+    from quorate.config.server_config import ServerConfig
+    from quorate.server.guest import Guest
 
 _RISK = (
     "UNSAFE: a new quorum may be bootstrapped without voters {}. If one of them has ever voted or "
@@ -40,19 +46,41 @@ def server(
     once, as a crash would, with exit code 1, or 8 if the disk had failed. SIGHUP reads the
     configuration again: the log level changes, and the log names what else would need a restart.
     """
-    try:
-        with early_stop():
-            status = _run(file, settings, unsafe_bootstrap_without)
-    except EarlyStop:
-        click.echo(EARLY_STOP_TEXT, err=True)
-        status = Exit.OK
-    context.exit(status)
-
-
-def _run(file: Path | None, settings: tuple[str, ...], unsafe_bootstrap_without: str | None) -> int:
     if unsafe_bootstrap_without is not None:
         settings += (f"bootstrap.unsafe_bootstrap_without={unsafe_bootstrap_without}",)
+    context.exit(run_node(file, settings))
+
+
+def run_node(
+    file: Path | None,
+    settings: tuple[str, ...] = (),
+    guest: Guest | None = None,
+    check: Callable[[ServerConfig], None] = lambda _: None,
+) -> int:
+    """Run the node of a configuration until it is stopped; return the exit code.
+
+    ``guest`` runs in the same process. ``check`` raises for a configuration that is not wanted.
+
+    Raises:
+        CliError, QuorateError: The node could not be started.
+        Exception: As the guest.
+    """
+    try:
+        with early_stop():
+            return _run(file, settings, guest, check)
+    except EarlyStop:
+        click.echo(EARLY_STOP_TEXT, err=True)
+        return Exit.OK
+
+
+def _run(
+    file: Path | None,
+    settings: tuple[str, ...],
+    guest: Guest | None,
+    check: Callable[[ServerConfig], None],
+) -> int:
     loaded = load(file, settings)
+    check(loaded.config)
     missing = loaded.config.bootstrap.unsafe_bootstrap_without
     if missing:
         click.echo(_RISK.format(", ".join(missing)), err=True)
@@ -65,4 +93,4 @@ def _run(file: Path | None, settings: tuple[str, ...], unsafe_bootstrap_without:
         )
     from quorate.server import run
 
-    return run(loaded, lambda: load(file, settings))
+    return run(loaded, lambda: load(file, settings), guest)

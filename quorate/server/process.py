@@ -28,6 +28,7 @@ from quorate.logs import configure_logging
 from quorate.server.boot_report import log_boot
 from quorate.server.cycle_collection import CycleCollection
 from quorate.server.ending import Ending, trace_of
+from quorate.server.guest import Guest, GuestRun
 from quorate.server.huge_pages import move_to_huge_pages
 from quorate.server.node import ServerNode
 from quorate.server.reload import Reload
@@ -44,15 +45,17 @@ from quorum.ports import FileSystem
 _log = logging.getLogger("quorate.server")
 
 
-def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig]) -> int:
+def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig], guest: Guest | None = None) -> int:
     """Run one node in the foreground and return the exit code.
 
     Args:
         loaded: What to run it with.
         load: Reads the same sources again, for ``Reload``.
+        guest: Runs in the same process, from the node's start to its stop.
 
     Raises:
         QuorateError: The node could not be started; the message says what to do.
+        Exception: What the guest has raised, after the node has stopped without a failure.
         EarlyStop: Within ``early_stop``: asked to stop before it was opened.
     """
     config = loaded.config
@@ -63,19 +66,19 @@ def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig]) -> int:
             "there is no such data directory; make one with `quorate format`", config.node.data_dir
         )
     with DirectoryLock(config.node.data_dir):
-        return _run_loop(config, fs, Reload(loaded, load))
+        return _run_loop(config, fs, Reload(loaded, load), guest)
 
 
-def _run_loop(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
+def _run_loop(config: ServerConfig, fs: FileSystem, reload: Reload, guest: Guest | None) -> int:
     try:
         uvloop = importlib.import_module("uvloop")
     except ImportError:
-        return asyncio.run(_serve(config, fs, reload))
+        return asyncio.run(_serve(config, fs, reload, guest))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, fs, reload))
+        return runner.run(_serve(config, fs, reload, guest))
 
 
-async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
+async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload, guest: Guest | None) -> int:
     # The start of every series as a series of its own; the process has one start.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     ending = Ending()
@@ -101,7 +104,7 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     if config.node.huge_pages:
         _log.info("event=memory_moved_to_huge_pages bytes=%d", move_to_huge_pages())
     try:
-        await live(node, ending, ServiceManager())
+        await live(node, ending, ServiceManager(), guest)
     except Exception as error:
         if ending.failure is None:
             raise
@@ -111,14 +114,18 @@ async def _serve(config: ServerConfig, fs: FileSystem, reload: Reload) -> int:
     return _report_end(ending)
 
 
-async def live(node: ServerNode, ending: Ending, manager: ServiceManager) -> None:
+async def live(
+    node: ServerNode, ending: Ending, manager: ServiceManager, guest: Guest | None = None
+) -> None:
     """Start, serve until there is a reason to end, transfer leadership unless it is a failure,
     stop.
 
     The reason may come before the start is over: the start is finished then, not broken off. The
     manager is told that the node has started once it listens, with or without a leader: the first
-    start of a cluster needs all its voters.
+    start of a cluster needs all its voters. A guest ends before the node stops; what it has raised
+    is raised here, unless the node has failed.
     """
+    visit: GuestRun | None = None
     watchdog = Watchdog(manager, node.host.take_turn)
     collection = CycleCollection(lambda: node.replica.controller.image.provenance.end_offset)
     try:
@@ -129,14 +136,21 @@ async def live(node: ServerNode, ending: Ending, manager: ServiceManager) -> Non
             manager.notify(READY)
             watchdog.start()
             _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
+            visit = None if guest is None else GuestRun(guest, node, ending)
         await ending.wait()
         manager.notify(STOPPING)
+        if visit is not None and ending.failure is None:
+            await ending.unless_failed(visit.end())
         if ending.failure is None:
             await ending.unless_failed(node.transfer_leadership())
     finally:
         collection.stop()
         watchdog.stop()
+        if visit is not None:
+            await visit.leave()
         await node.stop()
+    if visit is not None and ending.failure is None:
+        visit.check()
 
 
 def _report_end(ending: Ending) -> Exit:

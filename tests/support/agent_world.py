@@ -1,6 +1,7 @@
 """An agent on the production controller, without network: its calls are evaluated at once.
 
-The watch is a node's that may lag behind: it shows only what was released to it.
+It reads the metadata by a watch of a node, or from an observer in its process. Either may lag
+behind: it shows only what was released to it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import Any, cast
 from quorate.broker_agent.agent import BrokerAgent
 from quorate.broker_agent.commands import BrokerCommand, LeaderAndIsr, StopReplica, UpdateMetadata
 from quorate.broker_agent.handler import AgentEvent, HostedReplica
+from quorate.broker_agent.metadata_source import MetadataSource
+from quorate.broker_agent.observed_log import ObservedLog
 from quorate.broker_agent.settings import AgentSettings
+from quorate.broker_agent.watched_log import WatchedLog
 from quorate.client.errors import ClientError, LogTruncationError, RefusedError
 from quorate.client.pending import Applied
 from quorate.client.results.commands import CommandResult, RegisterBrokerResult
@@ -29,6 +33,7 @@ from quorum.v1 import commands_pb2 as wire
 from simulation.laboratory.controller import CLUSTER_ID, ModelController
 from statemachine.dump import dump_values
 from statemachine.image import MetadataImage
+from tests.support.observer_world import FollowingController
 
 BROKER = 7
 DIRECTORIES = (bytes([7]) * 16, bytes([8]) * 16)
@@ -36,10 +41,11 @@ PATIENCE_SECONDS = 20.0
 
 
 class RecordingController(ModelController):
-    """Keeps every batch that it commits, as a watcher sees it."""
+    """Keeps every batch that it commits, as a watcher and as a replica sees it."""
 
     def __init__(self) -> None:
         self.batches: list[ChangeBatch] = []
+        self.data: list[bytes] = []
         super().__init__()
 
     def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
@@ -48,6 +54,7 @@ class RecordingController(ModelController):
             data = with_position(batch, at, self.epoch)
             (header,) = scan_batches(data)
             self.batches.append(change_batch(data, header))
+            self.data.append(data)
             at += count
         return super().propose(batches, record_counts)
 
@@ -55,7 +62,11 @@ class RecordingController(ModelController):
 class World:
     """The controller, and the calls of agents. Implements ``AgentCalls``."""
 
-    def __init__(self) -> None:
+    def __init__(self, form: str = "watch") -> None:
+        """``form``: how agents read the metadata, ``watch`` or ``observer``."""
+        self.form = form
+        self.observer: FollowingController | None = None
+        """In the agent's process, in the form ``observer``; made when the agent starts."""
         self.controller = RecordingController()
         self.beats: list[wire.BrokerHeartbeat] = []
         self.fails: list[ClientError] = []
@@ -65,13 +76,11 @@ class World:
         self.is_held = False
         """The node that is watched gets nothing new."""
         self.first_state: MetadataImage | None = None
-        """What the next watch begins with; None: the newest image."""
+        """What the next watch begins with, or what the next observer has on its disk; None: the
+        newest image."""
         self._moved = asyncio.Event()
 
     # ------------------------------------------------------------------ calls
-
-    def watch(self) -> Watch:
-        return cast("Watch", self._events())
 
     async def register_broker(
         self, registration: wire.RegisterBroker, *, timeout: float | None = None
@@ -107,9 +116,21 @@ class World:
 
     # ------------------------------------------------------------------ the log
 
+    def source(self) -> MetadataSource:
+        """Return what an agent that starts now reads."""
+        if self.form == "watch":
+            return WatchedLog(lambda: cast("Watch", self._events()))
+        self.observer = FollowingController()
+        state, self.first_state = self.first_state or self.controller.image, None
+        self.observer.apply(self.controller.data, state.provenance.end_offset)
+        self.moved()
+        return ObservedLog(self.observer.controller)
+
     def moved(self) -> None:
-        """Wake the watches."""
+        """Wake the watches, and let the observer apply what is new."""
         self._moved.set()
+        if self.observer is not None and not self.is_held:
+            self.observer.apply(self.controller.data)
 
     async def _events(self) -> AsyncIterator[WatchEvent]:
         image = self.first_state or self.controller.image
@@ -225,7 +246,9 @@ class Running:
 
     def __init__(self, world: World, handler: Recorder, **changes: Any) -> None:
         incarnation = changes.pop("incarnation", 1)
-        self.agent = BrokerAgent(world, settings_of(BROKER, incarnation, **changes), handler)
+        calls = changes.pop("calls", world)
+        settings = settings_of(BROKER, incarnation, **changes)
+        self.agent = BrokerAgent(calls, settings, handler, world.source())
         self.task = asyncio.get_running_loop().create_task(self.agent.run())
         self.handler = handler
 

@@ -27,7 +27,7 @@ STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "st
 
 WATCHED = {
     "quorate/broker_agent/agent.py": "`run` awaits them; the failure of either ends the agent",
-    "quorate/cli/broker_agent.py": "the command awaits them; all end with it",
+    "quorate/cli/agent_run.py": "the command awaits them; all end with it",
     "quorate/cli/broker_session.py": "the command awaits it",
     "quorate/cli/patience.py": "the command awaits it",
     "quorate/client/authenticator.py": "the calls that wait for it end with it",
@@ -40,6 +40,7 @@ WATCHED = {
     "quorate/demo/workload.py": "the demo awaits it",
     "quorate/importer/copying.py": "the import awaits it",
     "quorate/server/ending.py": "the process awaits it, and its failure ends the process",
+    "quorate/server/guest.py": "`live` awaits it; its end is the end of the process",
     "quorate/server/scrubber.py": "a thread whose failure ends the process",
     "quorate/server/tracing.py": "a thread; the stop waits a second for it",
     "quorate/server/worker.py": "a thread; a job's failure is its future's",

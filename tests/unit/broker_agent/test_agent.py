@@ -31,9 +31,9 @@ from tests.support.agent_world import BROKER, Recorder, Running, World, settings
 Scenario = Callable[[World, Recorder], Awaitable[None]]
 
 
-def play(scenario: Scenario) -> None:
+def play(scenario: Scenario, form: str) -> None:
     async def run() -> None:
-        await scenario(World(), Recorder())
+        await scenario(World(form), Recorder())
 
     asyncio.run(run())
 
@@ -46,7 +46,7 @@ def is_active(handler: Recorder) -> Callable[[], bool]:
     return lambda: states(handler)[-1:] == [AgentState.ACTIVE]
 
 
-def test_it_is_unfenced_by_what_it_has_executed() -> None:
+def test_it_is_unfenced_by_what_it_has_executed(form: str) -> None:
     """The reported offset waits for the handler: a broker that is busy starting stays fenced."""
 
     async def scenario(world: World, handler: Recorder) -> None:
@@ -65,10 +65,10 @@ def test_it_is_unfenced_by_what_it_has_executed() -> None:
         running.agent.shut_down()
         assert (await running.ended()).is_clean
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_change_is_not_reported_before_it_is_executed() -> None:
+def test_a_change_is_not_reported_before_it_is_executed(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         running = Running(world, handler)
         await running.until(is_active(handler))
@@ -84,10 +84,10 @@ def test_a_change_is_not_reported_before_it_is_executed() -> None:
         running.agent.shut_down()
         await running.ended()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_commands_of_a_former_registration_are_refused() -> None:
+def test_commands_of_a_former_registration_are_refused(form: str) -> None:
     """380.3: the node that it watches lags, and shows the past life of this broker first."""
 
     async def scenario(world: World, handler: Recorder) -> None:
@@ -118,10 +118,10 @@ def test_commands_of_a_former_registration_are_refused() -> None:
         running.agent.shut_down()
         await running.ended()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_it_waits_for_the_session_of_a_former_process() -> None:
+def test_it_waits_for_the_session_of_a_former_process(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         former = world.other(BROKER)
         running = Running(world, handler, incarnation=2)
@@ -133,10 +133,10 @@ def test_it_waits_for_the_session_of_a_former_process() -> None:
         running.agent.shut_down()
         await running.ended()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_it_gives_up_on_an_id_that_another_process_keeps() -> None:
+def test_it_gives_up_on_an_id_that_another_process_keeps(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         world.other(BROKER)
         running = Running(world, handler, incarnation=2, registration_seconds_max=0.1)
@@ -144,19 +144,19 @@ def test_it_gives_up_on_an_id_that_another_process_keeps() -> None:
             await running.ended()
         assert not handler.of(Registered)
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_refusal_for_good_ends_it_at_once() -> None:
+def test_a_refusal_for_good_ends_it_at_once(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         running = Running(world, handler, log_dirs=())
         with pytest.raises(RegistrationError, match="no log directories are given"):
             await running.ended()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_it_is_replaced_while_it_was_paused() -> None:
+def test_it_is_replaced_while_it_was_paused(form: str) -> None:
     """The image names another process: everything after that is refused, and the agent ends."""
 
     async def scenario(world: World, handler: Recorder) -> None:
@@ -179,10 +179,10 @@ def test_it_is_replaced_while_it_was_paused() -> None:
         assert {each.command.tag.broker_epoch for each in handler.of(Refused)} == {heir}
         assert states(handler)[-1] is AgentState.SUPERSEDED
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_heartbeat_tells_it_too_that_it_was_replaced() -> None:
+def test_a_heartbeat_tells_it_too_that_it_was_replaced(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         running = Running(world, handler)
         await running.until(is_active(handler))
@@ -194,10 +194,10 @@ def test_a_heartbeat_tells_it_too_that_it_was_replaced() -> None:
         with pytest.raises(DuplicateBrokerError, match="DUPLICATE_BROKER_REGISTRATION"):
             await running.ended()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_removed_registration_is_made_again_under_a_new_epoch() -> None:
+def test_a_removed_registration_is_made_again_under_a_new_epoch(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         world.other(1)
         running = Running(world, handler)
@@ -215,10 +215,10 @@ def test_a_removed_registration_is_made_again_under_a_new_epoch() -> None:
         assert handler.commands[-1].tag.broker_epoch == running.agent.broker_epoch
         await running.kill()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_lost_answers_change_nothing() -> None:
+def test_lost_answers_change_nothing(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         world.fails = [UnavailableError("nobody"), OutcomeUnknownError("lost")]
         running = Running(world, handler)
@@ -233,10 +233,10 @@ def test_lost_answers_change_nothing() -> None:
         running.agent.shut_down()
         assert (await running.ended()).broker_epoch == epoch
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_registration_whose_answer_was_lost_is_found_again() -> None:
+def test_a_registration_whose_answer_was_lost_is_found_again(form: str) -> None:
     """The same incarnation is registered twice, and has one epoch."""
 
     async def scenario(world: World, handler: Recorder) -> None:
@@ -249,10 +249,10 @@ def test_a_registration_whose_answer_was_lost_is_found_again() -> None:
         running.agent.shut_down()
         await running.ended()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_refused_heartbeat_that_no_retry_changes_ends_it() -> None:
+def test_a_refused_heartbeat_that_no_retry_changes_ends_it(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         running = Running(world, handler)
         await running.until(is_active(handler))
@@ -260,7 +260,7 @@ def test_a_refused_heartbeat_that_no_retry_changes_ends_it() -> None:
         with pytest.raises(AgentError, match="not allowed"):
             await running.ended()
 
-    play(scenario)
+    play(scenario, form)
 
 
 def test_a_history_that_was_lost_is_compared_anew() -> None:
@@ -287,7 +287,7 @@ def test_a_history_that_was_lost_is_compared_anew() -> None:
         running.agent.shut_down()
         assert (await running.ended()).is_clean
 
-    play(scenario)
+    play(scenario, "watch")
 
 
 def test_a_former_registration_in_a_restored_log_is_waited_for() -> None:
@@ -316,10 +316,10 @@ def test_a_former_registration_in_a_restored_log_is_waited_for() -> None:
         running.agent.shut_down()
         assert (await running.ended()).is_clean
 
-    play(scenario)
+    play(scenario, "watch")
 
 
-def test_a_lost_directory_moves_leaderships() -> None:
+def test_a_lost_directory_moves_leaderships(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         world.other(1)
         two = (handler.directory, bytes([BROKER, 9]) + bytes(14))
@@ -337,16 +337,16 @@ def test_a_lost_directory_moves_leaderships() -> None:
         await running.until(lambda: state().leader == 1)  # type: ignore[attr-defined]
         await running.kill()
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_what_a_handler_raises_ends_the_agent() -> None:
+def test_what_a_handler_raises_ends_the_agent(form: str) -> None:
     class Failing(Recorder):
         async def leader_and_isr(self, command: LeaderAndIsr) -> None:
             raise AgentError("the disk is full")
 
     async def run() -> None:
-        running = Running(World(), Failing())
+        running = Running(World(form), Failing())
         with pytest.raises(AgentError, match="the disk is full"):
             await running.ended()
 

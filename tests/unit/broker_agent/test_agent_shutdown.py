@@ -21,9 +21,9 @@ from tests.support.agent_world import BROKER, Recorder, Running, World, settings
 Scenario = Callable[[World, Recorder], Awaitable[None]]
 
 
-def play(scenario: Scenario) -> None:
+def play(scenario: Scenario, form: str) -> None:
     async def run() -> None:
-        await scenario(World(), Recorder())
+        await scenario(World(form), Recorder())
 
     asyncio.run(run())
 
@@ -36,7 +36,7 @@ def is_active(handler: Recorder) -> Callable[[], bool]:
     return lambda: states(handler)[-1:] == [AgentState.ACTIVE]
 
 
-def test_a_shutdown_waits_until_leaderships_have_moved() -> None:
+def test_a_shutdown_waits_until_leaderships_have_moved(form: str) -> None:
     """380.4: told to stop what it follows, hand over, and only then it ends."""
 
     async def scenario(world: World, handler: Recorder) -> None:
@@ -65,10 +65,10 @@ def test_a_shutdown_waits_until_leaderships_have_moved() -> None:
         assert ended.broker_epoch == running.agent.broker_epoch
         assert len(handler.replicas) == 2
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_shutdown_is_retried_under_a_newer_epoch() -> None:
+def test_a_shutdown_is_retried_under_a_newer_epoch(form: str) -> None:
     """380.2: the registration was replaced under the same incarnation meanwhile."""
 
     async def scenario(world: World, handler: Recorder) -> None:
@@ -89,11 +89,11 @@ def test_a_shutdown_is_retried_under_a_newer_epoch() -> None:
         epochs = {each.broker_epoch for each in world.beats if each.want_shut_down}
         assert epochs == {former, ended.broker_epoch}
 
-    play(scenario)
+    play(scenario, form)
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_shutdown_without_a_registration_is_not_clean(*, is_replaced: bool) -> None:
+def test_a_shutdown_without_a_registration_is_not_clean(form: str, *, is_replaced: bool) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         running = Running(world, handler)
         await running.until(is_active(handler))
@@ -106,10 +106,10 @@ def test_a_shutdown_without_a_registration_is_not_clean(*, is_replaced: bool) ->
         world.moved()
         assert not (await running.ended()).is_clean
 
-    play(scenario)
+    play(scenario, form)
 
 
-def test_a_shutdown_has_a_time_limit() -> None:
+def test_a_shutdown_has_a_time_limit(form: str) -> None:
     async def scenario(world: World, handler: Recorder) -> None:
         running = Running(world, handler, shutdown_seconds_max=0.1)
         await running.until(is_active(handler))
@@ -117,4 +117,4 @@ def test_a_shutdown_has_a_time_limit() -> None:
         running.agent.shut_down()
         assert not (await running.ended()).is_clean
 
-    play(scenario)
+    play(scenario, form)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 
 import pytest
 
 from quorate.broker_agent.commands import (
-    BrokerCommand,
     LeaderAndIsr,
     StopReplica,
     UpdateMetadata,
@@ -17,129 +15,17 @@ from quorate.broker_agent.commands import (
 from quorate.broker_agent.derivation import CommandDerivation
 from quorate.broker_agent.generation import Generation, stray_replicas
 from quorum.errors import ErrorCode
-from simulation.laboratory.controller import CLUSTER_ID, METADATA_VERSION, ModelController
 from statemachine.commands import (
     AlterPartition,
-    BrokerHeartbeat,
-    Command,
-    CreatePartitions,
     CreateTopic,
     DeleteTopic,
-    ElectionType,
-    ElectLeaders,
-    FeatureRange,
     IsrMember,
     PartitionAlteration,
-    RegisterBroker,
     ReplicaAssignment,
     TopicAlteration,
     UnregisterBroker,
 )
-from statemachine.image import MetadataImage
-from statemachine.sections.partition_index import PartitionKey
-from statemachine.sections.partitions import PartitionState
-
-BROKERS = (1, 2, 3)
-OWN = 2
-FEATURES = (
-    FeatureRange("metadata.version", 7, METADATA_VERSION),
-    FeatureRange("kraft.version", 0, 1),
-)
-
-
-class Executed:
-    """What a broker has that executes every command."""
-
-    def __init__(self) -> None:
-        self.replicas: dict[PartitionKey, PartitionState] = {}
-        self.stopped: set[PartitionKey] = set()
-        self.metadata: dict[PartitionKey, PartitionState] = {}
-        self.brokers: object = None
-
-    def take(self, commands: Iterable[BrokerCommand]) -> None:
-        for command in commands:
-            if isinstance(command, LeaderAndIsr):
-                strays = stray_replicas(command, [(key, "") for key in self.replicas])
-                if strays is not None:
-                    self.take([strays])
-                for topic_id, topic in command.topics.items():
-                    for number, hosted in topic.partitions.items():
-                        assert command.is_full or hosted.is_new == (
-                            (topic_id, number) not in self.replicas
-                        )
-                        self.replicas[topic_id, number] = hosted.state
-                        self.stopped.discard((topic_id, number))
-            elif isinstance(command, StopReplica):
-                for key in command.partition_keys():
-                    assert key in self.replicas
-                    if command.delete_partitions:
-                        del self.replicas[key]
-                        self.stopped.discard(key)
-                    else:
-                        self.stopped.add(key)
-            else:
-                self._note(command)
-
-    def _note(self, command: UpdateMetadata) -> None:
-        if command.is_full:
-            self.metadata.clear()
-        for topic_id, topic in command.topics.items():
-            for number, state in topic.partitions.items():
-                self.metadata[topic_id, number] = state
-        for key in [each for each in self.metadata if each[0] in command.deleted_topics]:
-            del self.metadata[key]
-        if command.brokers is not None:
-            self.brokers = command.brokers
-
-
-def assigned(image: MetadataImage, broker_id: int | None) -> dict[PartitionKey, PartitionState]:
-    return {
-        (topic_id, number): state
-        for topic_id, partitions in image.topics.partitions.items()
-        for number, state in partitions.items()
-        if broker_id is None or broker_id in state.replicas
-    }
-
-
-class Cluster:
-    """The controller, and what one broker derives from its log."""
-
-    def __init__(self) -> None:
-        self.controller = ModelController()
-        self.derivation = CommandDerivation(OWN)
-        self.incarnations = dict.fromkeys(BROKERS, 0)
-        self.epochs: dict[int, int] = {}
-
-    def submit(self, command: Command) -> ErrorCode:
-        answer = self.controller.submit(command)
-        if isinstance(command, RegisterBroker) and answer.code is ErrorCode.NONE:
-            self.epochs[command.broker_id] = int(str(answer.result["broker_epoch"]))
-        return answer.code
-
-    def register(self, broker_id: int, *, is_new: bool = True) -> ErrorCode:
-        self.incarnations[broker_id] += is_new
-        incarnation = bytes([9, broker_id]) + self.incarnations[broker_id].to_bytes(14, "big")
-        directory = bytes([8, broker_id]) + bytes(14)
-        return self.submit(
-            RegisterBroker(broker_id, CLUSTER_ID, incarnation, (), FEATURES, None, (directory,))
-        )
-
-    def beat(self, broker_id: int, *, want_shutdown: bool = False) -> ErrorCode:
-        at = self.controller.log_end_offset - 1
-        epoch = self.epochs[broker_id]
-        return self.submit(BrokerHeartbeat(broker_id, epoch, at, want_shutdown=want_shutdown))
-
-    def start(self) -> None:
-        for each in BROKERS:
-            assert self.register(each) is ErrorCode.NONE
-            assert self.beat(each) is ErrorCode.NONE
-
-    def commands(self) -> list[BrokerCommand]:
-        return [
-            command
-            for change in self.controller.take_changes()
-            for command in self.derivation.follow(change)
-        ]
+from tests.support.broker_world import OWN, Cluster, Executed, act, assigned
 
 
 @pytest.fixture
@@ -165,39 +51,8 @@ def test_who_executes_all_commands_has_what_the_image_says(seed: int) -> None:
         image = cluster.controller.image
         broker = image.cluster.broker(OWN)
         assert {each.tag.broker_epoch for each in commands} <= set(cluster.epochs.values())
-        if broker is None:
-            continue
-        wanted = assigned(image, OWN)
-        assert executed.replicas.keys() == wanted.keys()
-        for key, state in wanted.items():
-            if key in executed.stopped:
-                assert state.leader != OWN
-            else:
-                assert executed.replicas[key] == state
-        assert executed.metadata == assigned(image, None)
-        assert executed.brokers == image.cluster.brokers
-
-
-def act(rng: random.Random, cluster: Cluster) -> None:
-    broker_id, topics = rng.choice(BROKERS), sorted(cluster.controller.image.topics.ids)
-    topic = rng.choice(topics) if topics else "none"
-    kind = rng.randrange(10)
-    if kind < 2:
-        cluster.register(broker_id, is_new=rng.random() < 0.7)
-    elif kind == 2:
-        cluster.submit(CreateTopic(f"t{rng.randrange(6)}", rng.randint(1, 3), rng.randint(1, 3)))
-    elif kind == 3:
-        cluster.submit(DeleteTopic(topic))
-    elif kind == 4:
-        cluster.submit(CreatePartitions(topic, rng.randint(1, 5)))
-    elif kind == 5 and rng.random() < 0.2:
-        cluster.submit(UnregisterBroker(broker_id))
-    elif kind == 6:
-        cluster.controller.advance(10_000)
-    elif kind == 7:
-        cluster.submit(ElectLeaders(topic, election_type=ElectionType.PREFERRED))
-    elif broker_id in cluster.epochs:
-        cluster.beat(broker_id, want_shutdown=rng.random() < 0.2)
+        if broker is not None:
+            executed.check(image)
 
 
 def test_a_whole_state_gives_the_commands_that_a_registration_gives(cluster: Cluster) -> None:

@@ -15,7 +15,7 @@ from quorate.broker_agent.generation import stray_replicas
 from quorate.broker_agent.handler import HostedReplica, Registered
 from quorate.broker_agent.hosting import HostingHandler
 from quorate.broker_agent.log_directory import LogDirectory
-from quorate.cli.broker_agent import line_of
+from quorate.cli.agent_lines import line_of
 from quorate.client.results.commands import AssignReplicasToDirsResult
 from quorum.types import Uuid, uuid_to_text
 from quorum.v1 import commands_pb2

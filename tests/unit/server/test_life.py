@@ -8,10 +8,12 @@ from typing import cast
 import pytest
 
 from quorate.server.ending import Ending
+from quorate.server.guest import Guest
 from quorate.server.node import ServerNode
 from quorate.server.process import live
 from quorate.server.service_manager import ServiceManager
 from quorum.errors import StorageError
+from statemachine.image import EMPTY_IMAGE
 
 
 class Host:
@@ -21,10 +23,21 @@ class Host:
         raise AssertionError
 
 
+class Controller:
+    """The part of a fake node that the collection of cycles looks at."""
+
+    image = EMPTY_IMAGE
+
+
+class Replica:
+    controller = Controller()
+
+
 class Node:
     """A fake ``ServerNode``: records calls, and ends as configured."""
 
     host = Host()
+    replica = Replica()
     node_id = 1
     client_address = "nowhere:1"
 
@@ -89,3 +102,79 @@ def test_a_failure_after_the_request_is_kept(at: str) -> None:
     done, failure = asyncio.run(run())
     assert done == ["start", "transfer_leadership", "stop"]
     assert isinstance(failure, StorageError)
+
+
+async def live_with(guest: Guest, node: Node, ending: Ending) -> None:
+    run = live(cast("ServerNode", node), ending, ServiceManager({}), guest)
+    await asyncio.wait_for(run, 60)
+
+
+def test_a_guest_that_ends_ends_the_process_in_order() -> None:
+    async def run() -> list[str]:
+        ending = Ending()
+        node = Node(ending, "", None)
+
+        async def guest(host: ServerNode, must_end: asyncio.Event) -> None:
+            assert host is cast("ServerNode", node)
+            assert not must_end.is_set()
+            node.done.append("guest")
+
+        await live_with(guest, node, ending)
+        assert ending.failure is None
+        return node.done
+
+    assert asyncio.run(run()) == ["start", "guest", "transfer_leadership", "stop"]
+
+
+def test_a_guest_ends_while_the_node_still_works() -> None:
+    async def run() -> list[str]:
+        ending = Ending()
+        node = Node(ending, "", None)
+
+        async def guest(_host: ServerNode, must_end: asyncio.Event) -> None:
+            ending.ask()
+            await must_end.wait()
+            await asyncio.sleep(0)
+            node.done.append("guest")
+
+        await live_with(guest, node, ending)
+        return node.done
+
+    assert asyncio.run(run()) == ["start", "guest", "transfer_leadership", "stop"]
+
+
+def test_what_a_guest_raises_is_raised_when_the_node_has_stopped() -> None:
+    async def run() -> None:
+        ending = Ending()
+        node = Node(ending, "", None)
+
+        async def guest(_host: ServerNode, _must_end: asyncio.Event) -> None:
+            raise ConnectionError("of the guest")
+
+        with pytest.raises(ConnectionError, match="of the guest"):
+            await live_with(guest, node, ending)
+        assert node.done[-1] == "stop"
+        assert ending.failure is None
+
+    asyncio.run(run())
+
+
+def test_a_failing_node_waits_for_no_guest() -> None:
+    async def run() -> None:
+        ending = Ending()
+        node = Node(ending, "", None)
+
+        async def guest(_host: ServerNode, _must_end: asyncio.Event) -> None:
+            try:
+                ending.ask()
+                await asyncio.sleep(0)
+                ending.fail(StorageError("cannot sync"))
+                await asyncio.get_running_loop().create_future()
+            finally:
+                node.done.append("guest")
+
+        await live_with(guest, node, ending)
+        assert node.done == ["start", "guest", "stop"]
+        assert isinstance(ending.failure, StorageError)
+
+    asyncio.run(run())

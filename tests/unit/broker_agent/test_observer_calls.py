@@ -1,0 +1,109 @@
+"""Calls of an agent with an observer in its process: none for a log that was left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from quorate.broker_agent.errors import AgentError
+from quorate.broker_agent.handler import Registered, Waiting
+from quorate.broker_agent.observer_calls import ObserverCalls
+from quorate.client.errors import LogIncarnationError, UnavailableError
+from quorate.client.results.metadata import OffsetForLeaderEpochResponse
+from quorum.types import ZERO_UUID, Uuid, uuid_to_text
+from quorum.v1 import commands_pb2 as wire
+from quorum.v1.metadata_pb2 import OffsetForLeaderEpochResponse as Message
+from tests.support.agent_world import BROKER, Recorder, Running, World, settings_of
+
+OURS, OTHER = bytes([1]) * 16, bytes([2]) * 16
+
+
+class Cluster(World):
+    """A world whose leader names the incarnation of its log."""
+
+    def __init__(self, incarnation_id: Uuid = ZERO_UUID, number: int = 0) -> None:
+        super().__init__("observer")
+        self.answer: Callable[[], OffsetForLeaderEpochResponse]
+        self.is_of(incarnation_id, number)
+        self.is_silent = False
+
+    def is_of(self, incarnation_id: Uuid, number: int) -> None:
+        named = b"" if incarnation_id == ZERO_UUID else incarnation_id
+        message = Message(log_incarnation=named, log_incarnation_number=number)
+        self.answer = lambda: OffsetForLeaderEpochResponse.of(message)
+
+    async def offset_for_leader_epoch(self, epoch: int) -> OffsetForLeaderEpochResponse:
+        if self.is_silent:
+            await asyncio.get_running_loop().create_future()
+        return self.answer()
+
+
+def beat(cluster: Cluster, calls: ObserverCalls) -> None:
+    """One heartbeat of a registered broker."""
+    epoch = cluster.other(BROKER)
+    request = wire.BrokerHeartbeat(broker_id=BROKER, broker_epoch=epoch, metadata_offset=0)
+    asyncio.run(calls.heartbeat(request, timeout=0.05))
+
+
+@pytest.mark.parametrize(("own", "number"), [(ZERO_UUID, 0), (OURS, 2)])
+def test_calls_are_made_for_the_log_of_the_observer(own: Uuid, number: int) -> None:
+    cluster = Cluster(own, number)
+    beat(cluster, ObserverCalls(cluster, own, lambda: number))
+    assert len(cluster.beats) == 1
+
+
+def test_a_new_observer_whose_log_has_not_got_that_far_is_no_stranger() -> None:
+    """The directory is formatted for the incarnation; what it has copied is of an earlier one."""
+    cluster = Cluster(OURS, 2)
+    beat(cluster, ObserverCalls(cluster, OURS, lambda: 0))
+    assert len(cluster.beats) == 1
+
+
+@pytest.mark.parametrize(("own", "found", "number"), [(ZERO_UUID, OURS, 1), (OURS, OTHER, 1)])
+def test_nothing_is_called_for_another_log(own: Uuid, found: Uuid, number: int) -> None:
+    """Also that of a second recovery which knew nothing of ours: its number is the same."""
+    cluster = Cluster(found, number)
+    calls = ObserverCalls(cluster, own, lambda: 0 if own == ZERO_UUID else 1)
+    with pytest.raises(LogIncarnationError, match=f"--log-incarnation {uuid_to_text(found)}"):
+        beat(cluster, calls)
+    registration = settings_of(BROKER, 3).registration()
+    with pytest.raises(LogIncarnationError):
+        asyncio.run(calls.register_broker(registration, timeout=1))
+    assert cluster.beats == []
+
+
+def test_a_former_voter_ends_no_agent() -> None:
+    """A node with an old directory answers as a leader: another one is asked next."""
+    cluster = Cluster(ZERO_UUID, 0)
+    with pytest.raises(UnavailableError, match="former voter"):
+        beat(cluster, ObserverCalls(cluster, OURS, lambda: 1))
+    assert cluster.beats == []
+
+
+def test_the_question_has_the_time_of_the_call() -> None:
+    cluster = Cluster()
+    cluster.is_silent = True
+    with pytest.raises(UnavailableError, match="did not name"):
+        beat(cluster, ObserverCalls(cluster, ZERO_UUID, lambda: 0))
+
+
+def test_an_agent_whose_observer_was_left_behind_ends() -> None:
+    """Its heartbeats would keep it alive with an offset of a history that is gone."""
+
+    async def run() -> None:
+        cluster, handler = Cluster(), Recorder()
+        running = Running(cluster, handler, calls=ObserverCalls(cluster, ZERO_UUID, lambda: 0))
+        await running.until(lambda: handler.of(Registered))
+        await running.until(lambda: len(cluster.beats) > 2)
+        cluster.is_silent = True
+        await running.until(lambda: handler.of(Waiting))
+        seen = len(cluster.beats)
+        cluster.is_of(OURS, 1)
+        cluster.is_silent = False
+        with pytest.raises(AgentError, match="LOG_INCARNATION_MISMATCH"):
+            await running.ended()
+        assert len(cluster.beats) == seen
+
+    asyncio.run(run())
