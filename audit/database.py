@@ -25,7 +25,7 @@ from audit.arrow_schema import arrow_schema
 from audit.errors import AuditError, QueryError
 from audit.export_files import ExportFolder
 from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
-from audit.schema import TABLES
+from audit.schema import HISTORY, TABLES
 from quorum.errors import StorageError
 
 if TYPE_CHECKING:
@@ -110,12 +110,14 @@ def database_of_log(
     tables: Collection[str] = TABLES,
     *,
     as_of: int = LATEST,
+    types: Collection[str] = (),
     cache: Path | None = None,
 ) -> Iterator[AuditDatabase]:
     """Replay a planned log into these tables; other tables do not exist.
 
-    There are the views over these tables, as of an offset (exclusive). ``cache`` is a folder for
-    rows that the next question need not make again (``audit.log_cache``).
+    There are the views over these tables, as of an offset (exclusive). ``types`` limits the rows of
+    ``history``. ``cache`` is a folder for rows that the next question need not make again
+    (``audit.log_cache``); limited rows are not kept, because few of them are quickly made.
 
     Raises:
         AuditError: DuckDB is not installed.
@@ -123,19 +125,22 @@ def database_of_log(
     """
     # Loaded here: an export needs none of what replays, which takes a third of a second to load.
     from audit.log_cache import LogCache
-    from audit.reader import read_tables
+    from audit.reader import read_table, read_tables
 
     ends = [] if plan.baseline is None else [plan.baseline.end_offset]
     baselines = pa.table({"end_offset": pa.array(ends, pa.int64())})
-    files = None if cache is None else LogCache(cache, plan).files(tables)
+    whole = [name for name in TABLES if name in tables and not (types and name == HISTORY)]
+    files = None if cache is None else LogCache(cache, plan).files(whole)
     with _connection() as connection:
         paths: list[str] = []
         if files is not None:
             paths = _create_tables(connection, files)
         else:
-            named = [name for name in TABLES if name in tables]
-            for table, rows in read_tables(plan, named).items():
+            for table, rows in read_tables(plan, whole).items():
                 connection.register(table, rows)
+        if HISTORY in tables and HISTORY not in whole:
+            found = read_table(plan, HISTORY, types=types)
+            connection.register(HISTORY, pa.Table.from_batches(found, arrow_schema(HISTORY)))
         connection.register(BASELINES, baselines)
         for name, query in questions.views(as_of):
             if query.tables <= {BASELINES, *tables}:

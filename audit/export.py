@@ -149,7 +149,8 @@ class _Exporter:
         collected = TableRows(self._plan, TABLES, start_offset=start)
         done = ExportedRange(start, start, 0)
         try:
-            for number, item in enumerate(scan_range(self._plan, start, self._plan.end_offset)):
+            items = scan_range(self._plan, start, self._plan.end_offset, grouped=True)
+            for number, item in enumerate(items):
                 collected.add(item)
                 if isinstance(item, ScannedBatch) and not item.is_settled:
                     continue

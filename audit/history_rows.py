@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from audit.scan import ScannedBatch, Step, Visible
 from audit.schema import COMMITTED, UNKNOWN
@@ -49,6 +49,8 @@ _PLACES = {
 _TOPIC = _KEY_COLUMNS.index("topic")
 _RESOURCE_TYPE = _KEY_COLUMNS.index("resource_type")
 
+_OF_CONTROL = frozenset(kind.__name__ for kind in get_args(DecodedControl))
+"""The types of control records."""
 _DERIVED = records.PartitionChangeRecord.__name__
 """The type of all derived changes."""
 _DEPENDENT = frozenset(
@@ -94,14 +96,33 @@ class Position:
 
     def of(self, step: Step, record_type: str, change_index: int, *, is_derived: bool) -> Row:
         """Return the values of ``schema.POSITION`` for a record or a change derived from it."""
+        record = step.record
+        return self._values(
+            record.offset, change_index, record.timestamp, record_type, is_derived=is_derived
+        )
+
+    def common(self) -> Row:
+        """Return them for all records of the batch, with its first offset, its time and no type."""
+        batch = self._batch
+        return self._values(batch.base_offset, 0, batch.base_timestamp, None, is_derived=False)
+
+    def _values(
+        self,
+        offset: int,
+        change_index: int,
+        time: int,
+        record_type: str | None,
+        *,
+        is_derived: bool,
+    ) -> Row:
         batch = self._batch
         return (
-            step.record.offset,
+            offset,
             change_index,
             batch.epoch,
             batch.base_offset,
             batch.end_offset,
-            timestamp(step.record.timestamp),
+            timestamp(time),
             record_type,
             *self._who,
             is_derived,
@@ -114,8 +135,8 @@ def _who(headers: Headers) -> tuple[str | None, ...]:
     if not headers:
         return _NOBODY
     found = dict(headers)
-    values = (found.get(name) for name in _HEADERS)
-    return tuple(None if value is None else value.decode(errors="replace") for value in values)
+    values = map(found.get, _HEADERS)
+    return tuple([None if value is None else value.decode(errors="replace") for value in values])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +155,11 @@ class HistoryWanted:
         """Whether a row depends on earlier records: a topic's name, or a derived change."""
         return not self.types or not self.types.isdisjoint(_DEPENDENT)
 
+    @property
+    def needs_data(self) -> bool:
+        """Whether data records are wanted, and not only those of the quorum itself."""
+        return not self.types or not self.types <= _OF_CONTROL
+
 
 def history_rows(
     scanned: ScannedBatch, committed_offset: int, wanted: HistoryWanted
@@ -143,7 +169,8 @@ def history_rows(
     batch = scanned.batch
     position = Position(batch, scanned.headers, committed_offset)
     digest = batch.digest.hex() or None
-    for step in scanned.steps:
+    grouped = scanned.partitions
+    for step in scanned.steps if grouped is None else grouped.steps():
         if not wanted.start_offset <= step.record.offset < wanted.end_offset:
             continue
         content = step.content

@@ -128,6 +128,8 @@ class Query:
 
     text: str
     arguments: Mapping[str, str] = field(default_factory=dict)
+    types: frozenset[str] = frozenset()
+    """Record types that it needs of ``history``; empty for all."""
 
     @property
     def tables(self) -> frozenset[str]:
@@ -183,7 +185,8 @@ def quorum_changes(as_of: int = LATEST) -> Query:
     One row per record, with what was there before it; null where that is not known. A leader that
     nobody asked for has neither principal nor reason.
     """
-    return Query(_QUORUM_CHANGES % {"as_of": as_of})
+    text = _QUORUM_CHANGES % {"as_of": as_of}
+    return Query(text, types=frozenset({"LeaderChange", "Voters"}))
 
 
 def views(as_of: int = LATEST) -> Iterator[tuple[str, Query]]:

@@ -25,16 +25,18 @@ from audit.history_rows import (
     record_values,
     typed_row,
 )
+from audit.partition_rows import PartitionRows
 from audit.plan import CheckpointFile, ReadPlan
 from audit.replay import Baseline, image_at, scan_range
 from audit.scan import ScannedBatch
 from audit.schema import HISTORY, PARTITIONS, SET, TABLES, columns
 from audit.typed_rows import state_effects
-from quorum.batch import iterate_records, scan_batches
+from quorum.batch import Record, iterate_records, scan_batches
 from quorum.control import decode_control
 from snapshot.reader import CheckpointReader
 from statemachine.codec import decode_record
 from statemachine.payload import written_version
+from statemachine.records_schema import MetadataRecord
 
 ROWS_PER_BATCH = 8192
 _BATCHES_PER_LOOK = 64
@@ -79,8 +81,10 @@ class TableRows:
             start_offset, self._end_offset, self._types, not names or "payload" in names
         )
         self._names = [column.name for column in columns(HISTORY)]
-        self._type_column = self._names.index("record_type")
         self.rows: dict[str, list[Row]] = {table: [] for table in tables}
+        self._grouped = PartitionRows()
+        self._before: list[int] = []
+        """How many of the grouped rows precede each of the other rows of partitions."""
 
     def add(self, item: Baseline | ScannedBatch) -> None:
         """Add the next item that ``scan_range`` yields."""
@@ -90,6 +94,11 @@ class TableRows:
         history = self.rows.get(HISTORY)
         if history is not None:
             history += history_rows(item, self._committed_offset, self.wanted)
+        if item.partitions is not None:
+            end = item.batch.header.end_offset
+            if PARTITIONS in self.rows and self._start_offset < end <= self._end_offset:
+                self._grouped.add(item, item.partitions, self._committed_offset)
+            return
         position: Position | None = None
         batch = None
         for change in item.visible:
@@ -100,18 +109,15 @@ class TableRows:
                 batch = change.batch
                 position = Position(batch, change.headers, self._committed_offset)
             rows.append(typed_row(change, position))
+            if change.effect.table == PARTITIONS:
+                self._before.append(self._grouped.count)
 
     def _add_baseline(self, baseline: Baseline) -> None:
         image, snapshot_id = baseline.image, baseline.snapshot_id
         for table, rows in self.rows.items():
             if table == HISTORY:
                 if baseline.checkpoint is not None:
-                    found = _checkpoint_rows(baseline, baseline.checkpoint)
-                    rows += [
-                        row
-                        for row in found
-                        if not self._types or row[self._type_column] in self._types
-                    ]
+                    rows += _checkpoint_rows(baseline, baseline.checkpoint, self._types)
                 continue
             time = image.provenance.timestamp_ms
             end_offset = max(snapshot_id.offset, 1)
@@ -121,6 +127,8 @@ class TableRows:
                 )
                 for number, effect in enumerate(state_effects(image, table))
             ]
+            if table == PARTITIONS:
+                self._before += [self._grouped.count] * (len(rows) - len(self._before))
 
     def drop_behind(self, end_offset: int) -> None:
         """Drop the collected history rows of batches that end above ``end_offset``."""
@@ -135,13 +143,42 @@ class TableRows:
         ``names`` selects columns, in their order; all by default.
         """
         rows = self.rows[table]
-        if len(rows) < max(at_least, 1):
+        grouped = self._grouped.count if table == PARTITIONS else 0
+        if len(rows) + grouped < max(at_least, 1):
             return None
         self.rows[table] = []
-        return to_record_batch(table, rows, names)
+        if not grouped:
+            if table == PARTITIONS:
+                self._before.clear()
+            return to_record_batch(table, rows, names)
+        found = self._grouped.take()
+        if rows:
+            merged = pa.Table.from_batches([found, to_record_batch(table, rows)])
+            order = _merged(grouped, self._before)
+            found = merged.take(pa.array(order, pa.int64())).combine_chunks().to_batches()[0]
+        self._before.clear()
+        return found.select(list(names)) if names else found
 
 
-def _checkpoint_rows(baseline: Baseline, checkpoint: CheckpointFile) -> Iterator[Row]:
+def _merged(grouped: int, before: Sequence[int]) -> list[int]:
+    """Return the order of grouped rows and of others numbered behind them.
+
+    ``before`` tells how many of the grouped rows precede each of the others; it never falls.
+    """
+    order: list[int] = []
+    done = 0
+    for number, count in enumerate(before, start=grouped):
+        order += range(done, count)
+        order.append(number)
+        done = count
+    order += range(done, grouped)
+    return order
+
+
+def _checkpoint_rows(
+    baseline: Baseline, checkpoint: CheckpointFile, types: Collection[str]
+) -> Iterator[Row]:
+    """Yield a row for each record of the checkpoint, of these types; of all, if there are none."""
     time = baseline.image.provenance.timestamp_ms
     reader = CheckpointReader(Path(checkpoint.path))
     digest = reader.head().log_digest.hex() or None
@@ -151,16 +188,26 @@ def _checkpoint_rows(baseline: Baseline, checkpoint: CheckpointFile) -> Iterator
             for record in iterate_records(data, header):
                 if header.is_control:
                     control = decode_control(record)
-                    name, values = type(control).__name__, control_values(control, digest)
+                    name = type(control).__name__
+                    wanted = not types or name in types
+                    values = control_values(control, digest) if wanted else ()
                 else:
                     content = decode_record(record.value or b"")
-                    version = written_version(record.value or b"")
-                    topic_id = getattr(content, "topic_id", None)
-                    topic = None if topic_id is None else baseline.image.topics.name_of(topic_id)
                     name = type(content).__name__
-                    values = record_values(content, version, topic, digest)
-                yield baseline_row(baseline.snapshot_id, number, name, time, *values)
+                    wanted = not types or name in types
+                    values = _record_values(baseline, record, content, digest) if wanted else ()
+                if wanted:
+                    yield baseline_row(baseline.snapshot_id, number, name, time, *values)
                 number += 1
+
+
+def _record_values(
+    baseline: Baseline, record: Record, content: MetadataRecord, digest: str | None
+) -> Row:
+    version = written_version(record.value or b"")
+    topic_id = getattr(content, "topic_id", None)
+    topic = None if topic_id is None else baseline.image.topics.name_of(topic_id)
+    return record_values(content, version, topic, digest)
 
 
 def to_record_batch(table: str, rows: Sequence[Row], names: Sequence[str] = ()) -> pa.RecordBatch:
@@ -197,7 +244,9 @@ def read_table(
         plan, [table], start_offset=start, end_offset=end, types=types, names=names
     )
     with_state = needs_state(table, types)
-    for item in scan_range(plan, start, end, with_state=with_state):
+    with_data = table != HISTORY or collected.wanted.needs_data
+    items = scan_range(plan, start, end, with_state=with_state, with_data=with_data, grouped=True)
+    for item in items:
         collected.add(item)
         full = collected.take(table, at_least=ROWS_PER_BATCH, names=names)
         if full is not None:
@@ -231,7 +280,7 @@ def read_tables(
                 batches.append(batch)
 
     with_partitions = HISTORY in found or PARTITIONS in found
-    items = scan_range(plan, start, plan.end_offset, with_partitions=with_partitions)
+    items = scan_range(plan, start, plan.end_offset, with_partitions=with_partitions, grouped=True)
     with rare_collections():
         for number, item in enumerate(items):
             collected.add(item)

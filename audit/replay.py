@@ -35,12 +35,15 @@ def scan_range(
     *,
     with_state: bool = True,
     with_partitions: bool = True,
+    with_data: bool = True,
+    grouped: bool = False,
 ) -> Iterator[Baseline | ScannedBatch]:
     """Yield everything in [start_offset, end_offset): the baseline if it is in range, then batches.
 
     Without ``with_state`` nothing is replayed before the range, and the batches lack topic names,
     derived changes and typed changes. Without ``with_partitions`` partitions are not replayed,
-    and have no changes.
+    and have no changes. Without ``with_data`` there are control batches only, and no state; the
+    others are verified, and not decoded. ``grouped`` is as in ``Scan``.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError: A file is damaged or holds
@@ -52,21 +55,23 @@ def scan_range(
         scan = Scan(None)
         middle = min(baseline.end_offset, end_offset)
         for batch in batches_of(plan, start_offset, middle):
-            yield scan.take(batch)
+            if with_data or batch.header.is_control:
+                yield scan.take(batch)
         if baseline.end_offset > end_offset:
             return
         image = load_state(baseline)
         yield Baseline(baseline.snapshot_id, image, baseline)
-        scan = Scan(image if with_state else None, with_partitions=with_partitions)
+        scan = Scan(image if with_state else None, with_partitions=with_partitions, grouped=grouped)
         start_offset = baseline.end_offset
     else:
         scan = (
-            scan_to(plan, start_offset, with_partitions=with_partitions)
-            if with_state
+            scan_to(plan, start_offset, with_partitions=with_partitions, grouped=grouped)
+            if with_state and with_data
             else Scan(None)
         )
     for batch in batches_of(plan, start_offset, end_offset):
-        yield scan.take(batch)
+        if with_data or batch.header.is_control:
+            yield scan.take(batch)
 
 
 def image_at(plan: ReadPlan, offset: int) -> Baseline:
@@ -107,18 +112,18 @@ def oldest_state(plan: ReadPlan) -> int:
     return plan.baseline.end_offset if plan.baseline is not None else 0
 
 
-def scan_to(plan: ReadPlan, offset: int, *, with_partitions: bool = True) -> Scan:
+def scan_to(
+    plan: ReadPlan, offset: int, *, with_partitions: bool = True, grouped: bool = False
+) -> Scan:
     """Replay up to ``offset`` from the newest checkpoint below it."""
     checkpoint = plan.replay_start(offset)
     if checkpoint is not None:
-        scan, begin = (
-            Scan(load_state(checkpoint), with_partitions=with_partitions),
-            checkpoint.end_offset,
-        )
+        image, begin = load_state(checkpoint), checkpoint.end_offset
     elif plan.start_offset == 0:
-        scan, begin = Scan(EMPTY_IMAGE, with_partitions=with_partitions), 0
+        image, begin = EMPTY_IMAGE, 0
     else:
         return Scan(None)
+    scan = Scan(image, with_partitions=with_partitions, grouped=grouped)
     for batch in batches_of(plan, begin, offset):
         if batch.header.end_offset <= offset:
             scan.take(batch, observe=False)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, cast, overload
 
 from audit.errors import AuditError
 from audit.plan import CheckpointFile
@@ -41,10 +42,12 @@ from statemachine.records import (
     PartitionChangeRecord,
     PartitionRecord,
 )
+from statemachine.sections.partitions import PartitionState
 from statemachine.sections.scanned_topics import ScannedTopics
 from statemachine.sections.topics import TopicsImage
 
 _OF_PARTITIONS = frozenset({PartitionRecord.API_KEY, PartitionChangeRecord.API_KEY})
+_PARTITION_KEY = attrgetter("topic_id", "partition_id")
 _ARRAY_16 = 0xDC
 """Begins a msgpack array of more than fifteen elements; lower bytes begin shorter ones."""
 _ONE_BYTE_END = 0x80
@@ -76,6 +79,23 @@ class Visible:
     effective_offset: int
 
 
+class PartitionChanges(NamedTuple):
+    """The records of a batch that does nothing but change partitions, each another one.
+
+    As many records, contents, topic names and states, in order. A state is that after its record.
+    """
+
+    records: list[Record]
+    contents: list[PartitionRecord | PartitionChangeRecord]
+    topics: list[str | None]
+    states: list[PartitionState]
+    headers: RecordHeaders
+
+    def steps(self) -> list[Step]:
+        """Return the records as steps."""
+        return [Step(*each) for each in zip(self.records, self.contents, self.topics)]
+
+
 @dataclass(slots=True)
 class ScannedBatch:
     """One batch with its records, and the changes that became visible with it."""
@@ -85,6 +105,8 @@ class ScannedBatch:
     visible: list[Visible]
     is_settled: bool = True
     """Whether no metadata transaction is open at its end."""
+    partitions: PartitionChanges | None = None
+    """In place of ``steps`` and ``visible``, if the scan groups changes of partitions."""
 
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
@@ -95,6 +117,8 @@ class ScannedBatch:
         if self.batch.header.is_control:
             found = (origin_headers(step.content) for step in self.steps)
             return next((headers for headers in found if headers), ())
+        if self.partitions is not None:
+            return self.partitions.headers
         if not self.steps:
             return ()
         return _headers_of(self.steps[0].record)
@@ -116,13 +140,19 @@ class Scan:
 
     Without a state (``image`` None) records are decoded, but topic names, derived changes and
     typed changes are not known. ``with_partitions`` False leaves out partitions and their records:
-    everything else is as with them.
+    everything else is as with them. ``grouped`` True returns most changes of partitions as
+    ``PartitionChanges``, which takes less time.
     """
 
     def __init__(
-        self, image: MetadataImage | None = EMPTY_IMAGE, *, with_partitions: bool = True
+        self,
+        image: MetadataImage | None = EMPTY_IMAGE,
+        *,
+        with_partitions: bool = True,
+        grouped: bool = False,
     ) -> None:
         self._with_partitions = with_partitions
+        self._grouped = grouped
         self._delta = None if image is None else _reading(image, with_partitions=with_partitions)
         self._before = EMPTY_IMAGE
         """The image before the batch that opened the current transaction."""
@@ -186,6 +216,10 @@ class Scan:
         if delta.transaction is None and opens_transaction(contents):
             self._before = delta.view()
             observe = True
+        if observe and self._grouped and delta.transaction is None and _are_of_partitions(contents):
+            delta.replay_batch(batch.header, contents, headers)
+            changes = _changes(delta, found, contents, headers)
+            return ScannedBatch(batch, [], [], partitions=changes)
         if observe or delta.transaction is not None:
             observer = _Observer(delta, batch, found, contents, headers, self)
             delta.replay_batch(batch.header, observer, headers)
@@ -281,6 +315,32 @@ def _reading(image: MetadataImage, *, with_partitions: bool) -> ImageDelta:
     return delta
 
 
+def _are_of_partitions(contents: Sequence[MetadataRecord]) -> bool:
+    """Return whether these records change partitions only, each another one."""
+    for content in contents:
+        kind = type(content)
+        if kind is not PartitionChangeRecord and kind is not PartitionRecord:
+            return False
+    if len(contents) == 1:
+        return True
+    return len(set(map(_PARTITION_KEY, contents))) == len(contents)
+
+
+def _changes(
+    delta: ImageDelta,
+    found: list[Record],
+    contents: Sequence[Any],
+    headers: RecordHeaders,
+) -> PartitionChanges:
+    """Return the changes of replayed records: no later record of the batch touched their states."""
+    topics = delta.topics
+    names = [topics.name_of(content.topic_id) for content in contents]
+    states = [topics.partition(content.topic_id, content.partition_id) for content in contents]
+    return PartitionChanges(
+        found, list(contents), names, cast("list[PartitionState]", states), headers
+    )
+
+
 def _is_of_partition(value: bytes | None) -> bool:
     """Return whether a value is a partition's record, or its change. Both codecs begin alike."""
     if not value or len(value) < 2:
@@ -288,7 +348,7 @@ def _is_of_partition(value: bytes | None) -> bool:
     if value[0] < _ARRAY_16 and value[1] < _ONE_BYTE_END:
         return value[1] in _OF_PARTITIONS
     # A long array; one day, fields more than fifteen.
-    return isinstance(_decode_value(value), PartitionRecord | PartitionChangeRecord)
+    return isinstance(decode_record(value), PartitionRecord | PartitionChangeRecord)
 
 
 def _headers_of(record: Record) -> RecordHeaders:
@@ -296,11 +356,7 @@ def _headers_of(record: Record) -> RecordHeaders:
 
 
 def _decode(record: Record) -> MetadataRecord:
-    return _decode_value(record.value or b"")
-
-
-def _decode_value(value: bytes) -> MetadataRecord:
-    content = decode_record(value)
+    content = decode_record(record.value or b"")
     if content.API_KEY >= OWN_API_KEY_MIN:
         check_derivable(content)
     return content

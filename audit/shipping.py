@@ -31,8 +31,8 @@ _FOLDERS = {
 }
 _AUDIT = (
     "__init__", "arrow_schema", "cycle_collection", "directory", "errors", "history_rows",
-    "lineage", "plan", "position", "reader", "replay", "scan", "schema", "segment_file", "source",
-    "source_reader", "source_stream", "typed_rows", "typed_tables",
+    "lineage", "partition_rows", "plan", "position", "reader", "replay", "scan", "schema",
+    "segment_file", "source", "source_reader", "source_stream", "typed_rows", "typed_tables",
 )  # fmt: skip
 _LEFT_OUT = frozenset({"core", "runtime", "transport", "v1", "prepare"})
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)

@@ -86,7 +86,10 @@ def answer(
     if source.engine == SPARK:
         rows = _ask_spark(session, query, source)
     else:
-        with session.progress("reading", None), database(source, plan, query.tables) as found:
+        with (
+            session.progress("reading", None),
+            database(source, plan, query.tables, query.types) as found,
+        ):
             rows = found.ask(query)
     _show(session, kind, columns, rows, source.answered_to(end_offset))
 
@@ -124,16 +127,19 @@ def answer_sql(session: Session, text: str, source: AuditSource) -> None:
 
 
 def database(
-    source: AuditSource, plan: ReadPlan | None, tables: Collection[str]
+    source: AuditSource,
+    plan: ReadPlan | None,
+    tables: Collection[str],
+    types: Collection[str] = (),
 ) -> AbstractContextManager[AuditDatabase]:
-    """Open a source in DuckDB; of a log, only these tables are read."""
+    """Open a source in DuckDB; of a log, only these tables, and of ``history`` these types."""
     from audit.caches import cache_folder
     from audit.database import database_of_export, database_of_log
 
     if plan is None:
         return database_of_export(source.folder or Path(), as_of=source.limit())
     cache = cache_folder(os.environ) / "audit" if source.keep else None
-    return database_of_log(plan, tables, as_of=source.limit(), cache=cache)
+    return database_of_log(plan, tables, as_of=source.limit(), types=types, cache=cache)
 
 
 def _ask_spark(session: Session, query: Query, source: AuditSource) -> pa.Table:

@@ -118,21 +118,27 @@ def record_of(topic_id: Uuid, index: int, state: PartitionState) -> PartitionRec
 def changed_state(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
     """Return the changed state: partition epoch + 1, leader epoch + 1 if a leader is named."""
     leader_named = change.leader != LEADER_UNCHANGED
+    replicas, isr, directories = change.replicas, change.isr, change.directories
+    removing, adding = change.removing_replicas, change.adding_replicas
     elr = change.eligible_leader_replicas
     last_known = change.last_known_elr
     recovery = change.leader_recovery_state
-    return PartitionState(
-        state.replicas if change.replicas is None else _share(change.replicas),
-        state.isr if change.isr is None else _share(change.isr),
-        state.removing if change.removing_replicas is None else change.removing_replicas,
-        state.adding if change.adding_replicas is None else change.adding_replicas,
-        change.leader if leader_named else state.leader,
-        state.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
-        state.leader_epoch + 1 if leader_named else state.leader_epoch,
-        state.partition_epoch + 1,
-        state.directories if change.directories is None else _share_directories(change.directories),
-        state.elr if elr is None else elr,
-        state.last_known_elr if last_known is None else last_known,
+    # Nearly every record of a log is such a change: without calls for what is known already.
+    return _new_tuple(
+        PartitionState,
+        (
+            state.replicas if replicas is None else _share(replicas),
+            state.isr if isr is None else _shared.get(isr) or _share(isr),
+            state.removing if removing is None else removing,
+            state.adding if adding is None else adding,
+            change.leader if leader_named else state.leader,
+            state.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
+            state.leader_epoch + 1 if leader_named else state.leader_epoch,
+            state.partition_epoch + 1,
+            state.directories if directories is None else _share_directories(directories),
+            state.elr if elr is None else elr,
+            state.last_known_elr if last_known is None else last_known,
+        ),
     )
 
 
@@ -158,17 +164,15 @@ class IndexMove(NamedTuple):
 
 
 class AlikeChange:
-    """One change of every partition in the same state but for its two epochs.
-
-    ``moves`` says what changes in the indexes by broker.
-    """
+    """One change of every partition in the same state but for its two epochs."""
 
     __slots__ = (
         "_before_epochs",
         "_behind_epochs",
         "_change",
         "_leader_epochs",
-        "moves",
+        "_moves",
+        "_old",
     )
 
     def __init__(self, old: PartitionState, change: PartitionChangeRecord) -> None:
@@ -178,11 +182,20 @@ class AlikeChange:
         self._before_epochs = new[:_EPOCHS_AT]
         self._behind_epochs = new[_BEHIND_EPOCHS:]
         self._leader_epochs = new.leader_epoch - old.leader_epoch
-        self.moves: tuple[IndexMove, ...] = (
-            *_moves(ISR_INDEX, old.isr, new.isr),
-            *_moves(LEADER_INDEX, (old.leader,), (new.leader,)),
-            *_moves(ELR_INDEX, old.elr, new.elr),
-        )
+        self._old = old
+        self._moves: tuple[IndexMove, ...] | None = None
+
+    @property
+    def moves(self) -> tuple[IndexMove, ...]:
+        """What changes in the indexes by broker. Computed when asked for: a reader has no index."""
+        if self._moves is None:
+            old, new = self._old, self.applied_to(self._old)
+            self._moves = (
+                *_moves(ISR_INDEX, old.isr, new.isr),
+                *_moves(LEADER_INDEX, (old.leader,), (new.leader,)),
+                *_moves(ELR_INDEX, old.elr, new.elr),
+            )
+        return self._moves
 
     def applied_to(self, state: PartitionState) -> PartitionState:
         """Return the new state of a partition that is in such a state."""

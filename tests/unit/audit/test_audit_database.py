@@ -135,6 +135,28 @@ def test_changes_of_the_quorum_have_who_and_why(kind: str, tmp_path: Path) -> No
     assert {"principal": "User:ann", "reason": "third voter"} in history
 
 
+def test_a_question_about_the_quorum_decodes_no_data(tmp_path: Path, monkeypatch: Any) -> None:
+    """Goal: seconds less per hundred thousand records. Method: no data record can be decoded."""
+    log = quorum_log(tmp_path / "node")
+    log.world(1, 20)
+    log.checkpoint()
+    log.commit()
+    plan, query = plan_source(log.home), questions.quorum_changes()
+    with database_of_log(plan, query.tables) as database:
+        expected = database.ask(query)
+
+    def decode(value: bytes) -> None:
+        raise AssertionError(f"decoded {value!r}")
+
+    monkeypatch.setattr("audit.scan.decode_record", decode)
+    cache = tmp_path / "cache"
+    with database_of_log(plan, query.tables, types=query.types, cache=cache) as database:
+        assert database.ask(query) == expected
+    assert expected.num_rows > 2
+    with pytest.raises(AssertionError, match="decoded"), database_of_log(plan, query.tables):
+        pass
+
+
 @pytest.mark.parametrize("kind", ["export", "log"])
 def test_tables_and_views_stand_by_their_names(kind: str, log: AuditLog, export: Path) -> None:
     as_of = offsets(log)[1]
