@@ -73,6 +73,10 @@ class SecurityConfig:
         kafka="connection.failed.authentication.delay.ms",
     )  # fmt: skip
     reflection: bool = setting(True, "Serve gRPC reflection, which describes the services.")
+    channelz: bool = setting(
+        False, "Serve channelz, which shows gRPC's connections; to operators only in mode bound. "
+        "Needs the extra `channelz`.",
+    )  # fmt: skip
 
     def problems(self, listeners: ListenerConfig, tls: TlsConfig) -> list[str]:
         """Every impossible setting, and what the other sections lack for this mode."""

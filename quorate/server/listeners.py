@@ -42,16 +42,18 @@ class Listeners:
         client_message_bytes_max: int = REQUEST_BYTES_MAX,
         wrappers: Sequence[Wrapper] = (),
         with_reflection: bool = True,
+        with_channelz: bool = False,
     ) -> None:
         """Bind the addresses.
 
         Raises:
+            ConfigError: Channelz is not installed.
             ListenError: An address cannot be listened on.
         """
         self._services = services
         self._raft = raft
         self._wrappers = wrappers
-        self._with_reflection = with_reflection
+        self._switches = {"with_reflection": with_reflection, "with_channelz": with_channelz}
         self._client_message_bytes_max = client_message_bytes_max
         self._tcp: TcpServer | None = None
         is_shared = peer_address == client_address
@@ -62,7 +64,7 @@ class Listeners:
             client_message_bytes_max, PEER_REQUEST_BYTES_MAX if is_shared else 0
         )
         methods = ServedMethods(*wrappers)
-        services.register(methods, with_reflection=with_reflection)
+        services.register(methods, **self._switches)
         self._servers = [(_server(methods, tuple(options.items())), methods)]
         if not is_shared:
             methods = ServedMethods(*wrappers)
@@ -78,7 +80,7 @@ class Listeners:
             ListenError: The address cannot be listened on.
         """
         methods = ServedMethods(*self._wrappers)
-        self._services.register(methods, with_reflection=self._with_reflection)
+        self._services.register(methods, **self._switches)
         options = dict((*CLIENT_SERVER_OPTIONS, *BOUNDED_SERVER_OPTIONS))
         options["grpc.max_receive_message_length"] = self._client_message_bytes_max
         self._servers.append((_server(methods, tuple(options.items())), methods))

@@ -221,8 +221,8 @@ class ServerNode:
                 *([] if policy is None else [AccessGate(node, policy)]),
             ),
             with_reflection=self._config.security.reflection,
+            with_channelz=self._config.security.channelz,
         )
-
         if listeners.sasl and self._tls:
             self._listeners.add_sasl(
                 listeners.sasl, self._tls.server_credentials(asks_for_certificate=False)

@@ -1,4 +1,4 @@
-"""Serves services of other packages (health, reflection) with our checks of requests.
+"""Serves services of other packages (health, reflection, channelz) with our checks of requests.
 
 Their generated code parses a request with protobuf's own parser. If that raises, or if the package
 leaves out a method, gRPC logs a traceback and answers UNKNOWN. Here an unreadable request ends
@@ -105,10 +105,16 @@ class _Guarded(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no typ
                 return None
             await self._check(request, context)
             try:
-                return await inner(request, context)
+                answer = await inner(request, context)
             except NotImplementedError:
                 # Generated code does this for a method that the package leaves out.
                 await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this method is not served")
+                raise  # Never reached: abort raises.
+            if answer is None:
+                # Channelz sets a status and returns nothing; gRPC would fail to serialize it.
+                status, words = context.code(), context.details()
+                await context.abort(status or grpc.StatusCode.INTERNAL, words or "no answer")
+            return answer
 
         return call
 

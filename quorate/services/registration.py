@@ -15,6 +15,7 @@ from quorate.services.admin import AdminService
 from quorate.services.admission import Gate, ServiceLimits
 from quorate.services.authentication import AuthenticationService, OnOutcome
 from quorate.services.calls import CallPolicy, OnFailure
+from quorate.services.channelz import add_channelz
 from quorate.services.closing import Closing
 from quorate.services.foreign import ForeignServices
 from quorate.services.health import HealthBoard
@@ -88,8 +89,14 @@ class ClientServices:
         self._service_names = (*own, *other_service_names)
         self.health = HealthBoard(self._service_names)
 
-    def register(self, methods: ServedMethods, *, with_reflection: bool = True) -> None:
-        """Add every service; the server needs ``SERVER_OPTIONS``."""
+    def register(
+        self, methods: ServedMethods, *, with_reflection: bool = True, with_channelz: bool = False
+    ) -> None:
+        """Add every service; the server needs ``SERVER_OPTIONS``.
+
+        Raises:
+            ConfigError: Channelz is not installed.
+        """
         methods.add_generic_rpc_handlers(
             (self.metadata.handlers(self._policy), self.admin.handlers(self._policy))
         )
@@ -99,6 +106,8 @@ class ClientServices:
             methods, self._policy.cluster_id, self._reads, self._health_watches
         )
         self.health.register(foreign)
+        if with_channelz:
+            add_channelz(foreign)
         if with_reflection:
             names = (*self._service_names, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
             add_ServerReflectionServicer_to_server(

@@ -91,6 +91,14 @@ _ADMIN: Final[Mapping[str, Rule]] = {
 _HEALTH: Final[Mapping[str, Rule]] = dict.fromkeys(("Check", "Watch", "List"), _EVERYBODY)
 _AUTHENTICATION: Final[Mapping[str, Rule]] = {"Authenticate": _EVERYBODY}
 _REFLECTION: Final[Mapping[str, Rule]] = {"ServerReflectionInfo": _REQUEST}
+# Channelz shows the addresses of all callers.
+_CHANNELZ: Final[Mapping[str, Rule]] = dict.fromkeys(
+    (
+        "GetTopChannels", "GetServers", "GetServer", "GetServerSockets", "GetChannel",
+        "GetSubchannel", "GetSocket",
+    ),
+    _OPERATORS,
+)  # fmt: skip
 
 RULES: Final[Mapping[str, Rule]] = {
     f"/{service}/{method}": rule
@@ -101,6 +109,7 @@ RULES: Final[Mapping[str, Rule]] = {
         ("quorum.v1.AuthenticationService", _AUTHENTICATION),
         ("grpc.health.v1.Health", _HEALTH),
         ("grpc.reflection.v1alpha.ServerReflection", _REFLECTION),
+        ("grpc.channelz.v1.Channelz", _CHANNELZ),
     )
     for method, rule in rules.items()
 }

@@ -6,19 +6,22 @@ The table is written out here a second time on purpose: a changed rule must be c
 from __future__ import annotations
 
 import asyncio
+import importlib
+import pkgutil
 import shutil
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from grpc_channelz.v1 import channelz_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+import quorum.v1
 from quorate.client import Client, scram_upsertion
 from quorate.services.roles import RULES, Role
 from quorum.transport.security import TlsFiles
-from quorum.v1 import admin_pb2, authentication_pb2, metadata_pb2, raft_pb2
 from tests.support.bound_node import bound_node
 from tests.support.certificates import authority, caller, node
 from tests.support.scram_calls import token_of
@@ -61,6 +64,13 @@ Health Check                        voter observer client operator unknown
 Health Watch                        voter observer client operator unknown
 Health List                         voter observer client operator unknown
 ServerReflection ServerReflectionInfo client operator
+Channelz GetTopChannels             operator
+Channelz GetServers                 operator
+Channelz GetServer                  operator
+Channelz GetServerSockets           operator
+Channelz GetChannel                 operator
+Channelz GetSubchannel              operator
+Channelz GetSocket                  operator
 """
 NAMES = {
     Role.VOTER: "DNS:node-2.quorum.test",
@@ -77,18 +87,39 @@ def expected() -> dict[tuple[str, str], set[str]]:
 
 def test_every_method_of_every_service_is_in_the_table() -> None:
     """A method that a .proto file gains is missing here until somebody decides who may call it."""
-    modules = (
-        raft_pb2, metadata_pb2, admin_pb2, authentication_pb2, health_pb2, reflection_pb2
-    )  # fmt: skip
+    ours = [importlib.import_module(f"quorum.v1.{each.name}") for each in stubs()]
+    modules = (*ours, health_pb2, reflection_pb2, channelz_pb2)
     methods = {
         f"/{service.full_name}/{method}"
         for module in modules
         for service in module.DESCRIPTOR.services_by_name.values()
         for method in service.methods_by_name
     }
+    assert len(ours) >= 8
     assert set(RULES) == methods | {EXCHANGE}
     short = {(path.split("/")[1].rpartition(".")[2], path.split("/")[2]) for path in RULES}
     assert short == set(expected())
+
+
+def stubs() -> list[pkgutil.ModuleInfo]:
+    """The modules with the messages and services of every .proto file."""
+    return [each for each in pkgutil.iter_modules(quorum.v1.__path__) if each.name.endswith("_pb2")]
+
+
+def test_whatever_a_node_serves_is_in_the_table(tmp_path: Path) -> None:
+    """Read from the handlers of a node with every listener and switch, not from the protos."""
+    authority(tmp_path, "ours")
+    server = node(tmp_path, "ours", "n1", "DNS:node-1.quorum.test")
+
+    async def run() -> None:
+        async with bound_node(tmp_path, server, channelz=True) as (_, _, made):
+            for _, methods in made._listeners._servers:
+                wrapped = [getattr(each, "_inner", each) for each in methods._handlers]
+                served.update(*(each._method_handlers for each in wrapped))
+
+    served: set[str] = set()
+    asyncio.run(run())
+    assert served == set(RULES)
 
 
 def outcome(channel: grpc.Channel, method: str, metadata: Any = None) -> str:
@@ -148,7 +179,7 @@ def test_each_role_may_call_what_its_row_says(tmp_path: Path) -> None:
     wrong: list[Any] = []
 
     async def run() -> None:
-        async with bound_node(tmp_path, server) as (address, _, made):
+        async with bound_node(tmp_path, server, channelz=True) as (address, _, made):
             for role, files in shown.items():
                 wrong.extend(await wrong_outcomes(address, credentials_of(files), role))
             metric = "quorate_access_denied_total"
@@ -171,7 +202,7 @@ def test_a_token_makes_a_client_or_an_operator_and_nothing_else(tmp_path: Path) 
     wrong: list[Any] = []
 
     async def run() -> None:
-        async with bound_node(tmp_path, server) as (address, sasl, _):
+        async with bound_node(tmp_path, server, channelz=True) as (address, sasl, _):
             async with Client([address], credentials=admin) as client:
                 await client.alter_user_scram_credentials(
                     [scram_upsertion(name, "pencil") for name in users.values()]
