@@ -1,7 +1,8 @@
 """The outgoing answers of one stream: batched into messages, and written without a task.
 
 Answers that are ready within one turn of the event loop leave as one message. If no request remains
-unanswered, the message leaves within that turn, because no further answer can join it.
+unanswered, the message leaves within that turn, because no further answer can join it. On a busy
+read stream it may wait for answers to queries that are about to come (``answer_gathering``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from quorate.services.answer_gathering import HOLD_SECONDS_MAX, AnswerGathering
 from quorum.transport.eager import begin
 from quorum.v1.metadata_pb2 import ReadStreamResponse, WriteStreamResponse
 
@@ -28,11 +30,19 @@ class OutgoingAnswers(Generic[AnswersT]):
         write: Callable[[AnswersT], Coroutine[Any, Any, None]],
         message_type: type[AnswersT],
         on_progress: Callable[[], None] | None = None,
+        gathering: AnswerGathering | None = None,
     ) -> None:
-        """``on_progress`` is called whenever a write has ended and the next one has begun."""
+        """``on_progress`` is called whenever a write has ended and the next one has begun.
+
+        ``gathering`` decides about answers while ``may_hold``.
+        """
         self._write = write
         self._message_type = message_type
         self._on_progress = on_progress
+        self._gathering = gathering
+        self.may_hold = False
+        """Whether the answers being added may wait for further ones."""
+        self._held: asyncio.TimerHandle | None = None
         self.message = message_type()
         """The message to add answers to; sent after the full ones."""
         self._full: deque[AnswersT] = deque()
@@ -68,16 +78,30 @@ class OutgoingAnswers(Generic[AnswersT]):
     def settle(self) -> None:
         """Record that ``message`` now contains one more pending answer."""
         self.owed -= 1
-        if self.owed == 0:
-            self.send_now()
-        else:
+        if self.owed:
             self.send_soon()
+        elif self.may_hold and self._gathering and self._gathering.holds(len(self.message.answers)):
+            self._hold()
+        else:
+            self.send_now()
 
     def send_soon(self) -> None:
         """Send ``message`` with everything that is added to it in this turn."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._send_due)
+
+    def _hold(self) -> None:
+        self._is_due = False
+        if self._held is None:
+            loop = asyncio.get_running_loop()
+            self._held = loop.call_later(HOLD_SECONDS_MAX, self._send_held)
+
+    def _send_held(self) -> None:
+        self._held = None
+        if self._gathering is not None:
+            self._gathering.timed_out(len(self.message.answers))
+        self.send_now()
 
     def send_now(self) -> None:
         """Send ``message`` now, or as soon as the current write has ended."""
@@ -87,6 +111,8 @@ class OutgoingAnswers(Generic[AnswersT]):
             else:
                 message, self.message = self.message, self._message_type()
                 self._has_greeting = False
+            if self._gathering is not None:
+                self._sent(len(message.answers))
             self._is_writing = True
             try:
                 has_ended = begin(self._write(message), self._written)
@@ -98,6 +124,13 @@ class OutgoingAnswers(Generic[AnswersT]):
             self._is_writing = False
         if self._waiters:
             self._notify()
+
+    def _sent(self, answers: int) -> None:
+        if self._held is not None:
+            self._held.cancel()
+            self._held = None
+        if self._gathering is not None:
+            self._gathering.sent(answers)
 
     async def wait_below(self, most: int) -> None:
         """Return once at most ``most`` answers are ``waiting``, or the stream is over.
@@ -149,8 +182,9 @@ class OutgoingAnswers(Generic[AnswersT]):
         return bool(self.message.answers) or bool(self._full) or self._has_greeting
 
     def _send_due(self) -> None:
-        self._is_due = False
-        self.send_now()
+        if self._is_due:
+            self._is_due = False
+            self.send_now()
 
     def _written(self, error: BaseException | None) -> None:
         self._is_writing = False

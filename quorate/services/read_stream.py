@@ -31,6 +31,7 @@ from quorate.client.limits import (
 )
 from quorate.services.access import Access
 from quorate.services.admission import ServiceLimits
+from quorate.services.answer_gathering import AnswerGathering
 from quorate.services.answers import name_refusal
 from quorate.services.calls import Context
 from quorate.services.closing import Closing
@@ -95,7 +96,10 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         access: Access | None = None,
     ) -> None:
         response_type = metadata_pb2.ReadStreamResponse
-        outgoing = OutgoingAnswers(context.write, response_type, self._answer_ready)
+        self._gathering = AnswerGathering()
+        outgoing = OutgoingAnswers(
+            context.write, response_type, self._answer_ready, self._gathering
+        )
         super().__init__(context, limits, closing, node.cluster_id, outgoing)
         self._node = node
         self._reads = reads
@@ -179,7 +183,10 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             else:
                 text = f"unknown read level {level}" if kind else "a query of no kind"
                 self._refuse(query, CommandError(ErrorCode.INVALID_REQUEST, text))
+        self._gathering.arrived(self._loop.time())
+        self._outgoing.may_hold = not (unconfirmed or by_offset or self._held)
         self._answer_ready()
+        self._outgoing.may_hold = False
         seconds = min(message.max_wait_ms / 1000 or WAIT_SECONDS_MAX, WAIT_SECONDS_MAX)
         if unconfirmed and (held := self._hold(unconfirmed, seconds, -1)):
             self._node.confirm_read(partial(self._on_confirmed, held))
