@@ -34,7 +34,8 @@ from bench.systems import PEERS, SETTINGS, Systems, scratch
 from quorate import __version__
 from quorate.demo.local_cluster import LocalCluster
 
-PARTS = ("floors", "writes", "reads", "failover", "snapshot", "image")
+PARTS = ("floors", "writes", "reads", "watchers", "failover", "client-reads", "snapshot", "image")
+BESIDE_PEERS = {"writes", "reads", "watchers", "failover"}
 SCALE = "scale"
 """Measured only if it is named: it takes ten minutes and some gigabytes."""
 
@@ -44,7 +45,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=[*PARTS, SCALE], default=list(PARTS))
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--writers", nargs="+", type=int, default=[1, 16, 64, 256])
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of a write measurement")
+    parser.add_argument("--readers", type=int, default=READERS)
+    parser.add_argument("--watchers", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of a measurement")
     parser.add_argument("--warm-up", type=float, default=1.0, help="seconds before each of them")
     parser.add_argument("--rounds", type=int, default=3, help="undisturbed rounds per figure")
     parser.add_argument("--kills", type=int, default=10, help="leader kills per system")
@@ -94,29 +97,11 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     if "floors" in options.only:
         _announce("measuring floors")
         figures["floors"] = _floors(options)
-    if {"writes", "failover"} & set(options.only):
-        with ExitStack() as stack:
-            _announce("starting three nodes of each system")
-            systems = Systems(
-                options.folder,
-                options.peers,
-                stack,
-                seconds=options.seconds,
-                warm_up_seconds=options.warm_up,
-            )
-            figures["peers"] = systems.figures
-            if "writes" in options.only:
-                _announce("measuring writes")
-                figures["writes"] = systems.writes(options.writers, options.rounds)
-            if "failover" in options.only:
-                _announce("measuring failover")
-                figures["failover"] = _spread(systems.failover(options.kills), "_ms")
-                for peer in systems.figures.values():
-                    if "failover" in peer:
-                        peer["failover"] = _spread(peer["failover"], "_ms")
-    if "reads" in options.only:
-        _announce("measuring reads")
-        figures["reads"] = _reads(options)
+    if BESIDE_PEERS & set(options.only):
+        figures.update(_beside_peers(options))
+    if "client-reads" in options.only:
+        _announce("measuring reads by our client library")
+        figures["client_reads"] = _reads(options)
     if "snapshot" in options.only:
         _announce("measuring snapshot transfer")
         figures["snapshot"] = _snapshot(options)
@@ -126,6 +111,36 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     if SCALE in options.only:
         figures["scale"] = measure_scale(options.folder, options.partitions, _announce)
     figures["load_average_after"] = os.getloadavg()[0]
+    return figures
+
+
+def _beside_peers(options: argparse.Namespace) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
+    with ExitStack() as stack:
+        _announce("starting three nodes of each system")
+        systems = Systems(
+            options.folder,
+            options.peers,
+            stack,
+            seconds=options.seconds,
+            warm_up_seconds=options.warm_up,
+        )
+        figures["peers"] = systems.figures
+        if "writes" in options.only:
+            _announce("measuring writes")
+            figures["writes"] = systems.writes(options.writers, options.rounds)
+        if "reads" in options.only:
+            _announce("measuring reads")
+            figures["reads"] = systems.reads(options.readers, options.rounds)
+        if "watchers" in options.only:
+            _announce("measuring a writer under watchers")
+            figures["watchers"] = systems.watchers(options.watchers, options.rounds)
+        if "failover" in options.only:
+            _announce("measuring failover")
+            figures["failover"] = _spread(systems.failover(options.kills), "_ms")
+            for peer in systems.figures.values():
+                if "failover" in peer:
+                    peer["failover"] = _spread(peer["failover"], "_ms")
     return figures
 
 
@@ -139,7 +154,10 @@ def _reads(options: argparse.Namespace) -> list[dict[str, object]]:
         try:
             start_cluster(cluster)
             results = measure_reads(
-                cluster, readers=READERS, seconds=options.seconds, warm_up_seconds=options.warm_up
+                cluster,
+                readers=options.readers,
+                seconds=options.seconds,
+                warm_up_seconds=options.warm_up,
             )
         finally:
             cluster.stop_all()

@@ -49,11 +49,11 @@ def _writes(figure: Figure, figures: Mapping[str, Any]) -> None:
         name: peer["writes"] for name, peer in figures["peers"].items() if peer.get("writes")
     }
     for name, rows in systems.items():
-        writers = [row["writers"] for row in rows]
+        writers = [row["clients"] for row in rows]
         rates.plot(writers, [row["rate"] for row in rows], marker="o", label=name)
         latencies.plot(writers, [row["p50_ms"] for row in rows], marker="o", label=name)
     for axes, title in ((rates, "writes per second"), (latencies, "p50 of a write, ms")):
-        _style(axes, title, "writers", [row["writers"] for row in figures["writes"]])
+        _style(axes, title, "writers", [row["clients"] for row in figures["writes"]])
     rates.legend(frameon=False)
 
 

@@ -50,7 +50,14 @@ class DurableLoad:
     def as_row(self) -> dict[str, object]:
         """Return the report row."""
         row: dict[str, object] = asdict(self.load)
+        row["clients"] = row.pop("writers")
         row["rate"] = self.load.rate
+        row["load_us"] = self.load.client_us_per_write
+        used: dict[str, list[float]] = {role: [] for role in ("leader", "follower")}
+        for node in self.nodes:
+            used[node.role].append(node.cpu_us_per_write)
+        row["leader_us"] = sum(used["leader"])
+        row["followers_us"] = sorted(used["follower"])
         row["commit_groups"] = self.commit_groups
         row["nodes"] = [asdict(node) for node in self.nodes]
         return row

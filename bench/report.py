@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.build_form import first_line
 from bench.scale import scale_rows
+from bench.targets import target_rows
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -20,26 +21,31 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _write_rows(figures: Mapping[str, Any]) -> list[list[str]]:
-    rows = [_WRITE_COLUMNS]
-    rows.extend(_write_row("quorate", row) for row in figures["writes"])
-    for name, peer in figures["peers"].items():
-        rows.extend(_write_row(name, row) for row in peer.get("writes", ()))
+def _load_rows(figures: Mapping[str, Any]) -> list[list[str]]:
+    rows = [_LOAD_COLUMNS]
+    for part in LOADS:
+        rows.extend(_load_row("quorate", row) for row in figures.get(part, ()))
+        for name, peer in figures["peers"].items():
+            rows.extend(_load_row(name, row) for row in peer.get(part, ()))
     return rows
 
 
-_WRITE_COLUMNS = [
-    "writes", "writers", "per second", "p50 ms", "p99 ms", "rate ratio", "p50 ratio", "rounds",
-    "stolen",
+LOADS = ("writes", "reads", "watchers")
+"""Parts in which systems are loaded in turn."""
+_LOAD_COLUMNS = [
+    "load", "system", "clients", "per second", "p50 ms", "p99 ms", "rate ratio", "p50 ratio",
+    "µs leader + followers + load", "rounds", "stolen",
 ]  # fmt: skip
 
 
-def _write_row(name: str, row: Mapping[str, Any]) -> list[str]:
+def _load_row(name: str, row: Mapping[str, Any]) -> list[str]:
     ratios = [f"{row[key]:.2f}" if key in row else "" for key in ("rate_ratio", "p50_ratio")]
     stolen = "" if row["stolen"] is None else f"{row['stolen']:.1%}"
+    used = f"{row['leader_us']:.0f} + {sum(row['followers_us']):.0f} + {row['load_us']:.0f}"
     return [
-        name, str(row["writers"]), f"{row['rate']:,.0f}", f"{row['p50_ms']:.2f}",
-        f"{row['p99_ms']:.2f}", *ratios, f"{row['rounds']} + {row['disturbed']}", stolen,
+        f"{row['kind']} at the {row['place']}", name, str(row["clients"]), f"{row['rate']:,.0f}",
+        f"{row['p50_ms']:.2f}", f"{row['p99_ms']:.2f}", *ratios, used,
+        f"{row['rounds']} + {row['disturbed']}", stolen,
     ]  # fmt: skip
 
 
@@ -59,7 +65,7 @@ def _other_rows(figures: Mapping[str, Any]) -> list[list[str]]:
             rows.append(
                 [text, f"{each['p50']:,.0f} {unit}", f"{each['min']:,.0f} to {each['max']:,.0f}"]
             )
-    for each in figures.get("reads", ()):
+    for each in figures.get("client_reads", ()):
         text = f"{each['level']} reads at the {each['node']} by {each['by']}"
         share = figures.get("floors", {}).get("grpc_unary_64_per_s")
         ratio = f", {each['per_second'] / share:.2f} of the floor" if share else ""
@@ -92,8 +98,9 @@ def render(figures: Mapping[str, Any]) -> str:
     """
     form = first_line(figures.get("unoptimised", [_UNKNOWN]))
     lines = [form, ""] if form else []
-    if figures["writes"]:
-        lines += _table(_write_rows(figures))
+    if any(figures.get(part) for part in LOADS):
+        lines += _table(_load_rows(figures))
+        lines += ["", *_table(target_rows(figures))]
     if "scale" in figures:
         lines += ["", *_table(scale_rows(figures["scale"]))]
     others = _other_rows(figures)

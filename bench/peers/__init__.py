@@ -1,1 +1,1 @@
-"""Other systems, measured in the same run if they are installed."""
+"""Other systems, measured in the same run if `install` built them; `programs` has the sources."""

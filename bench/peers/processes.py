@@ -29,6 +29,10 @@ class Processes:
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
             )
 
+    def pids(self) -> dict[int, int]:
+        """Return the process ids by number."""
+        return {number: process.pid for number, process in self._running.items()}
+
     def kill(self, number: int) -> None:
         """Send SIGKILL to one process and wait until it has ended."""
         process = self._running.pop(number)

@@ -280,7 +280,7 @@ def _bench(entry: Entry) -> str:
     rows = [
         [
             system,
-            row["writers"],
+            row["clients"],
             shown(round(row["rate"])),
             *(f"{row[key]:.2f}" for key in _TIMES),
             *(f"{row[key]:.2f}" if key in row else "" for key in _RATIOS),

@@ -10,7 +10,8 @@ from bench.closed_loop import config_change, percentile
 from bench.host import host_share
 from bench.quorum_under_load import NotDurableError, check_durable
 from bench.report import render
-from bench.rounds import REPEATS_MAX, Round, measure_rounds, summarise
+from bench.rounds import REPEATS_MAX, Round, Row, measure_rounds, summarise
+from bench.targets import TARGETS, Target
 
 
 @pytest.mark.parametrize(
@@ -57,13 +58,16 @@ def test_no_two_writes_are_equal() -> None:
     assert {len(value) for value in values} == {100}
 
 
-def _round(stolen: float | None, ours: float = 2.0, theirs: float = 1.0) -> Round:
+def _row(p50_ms: float, stolen: float | None) -> Row:
     return {
-        "quorate": {"writers": 1, "rate": 500 / ours, "p50_ms": ours, "p99_ms": 9.0, "stolen": 0.0},
-        "etcd": {
-            "writers": 1, "rate": 500 / theirs, "p50_ms": theirs, "p99_ms": 9.0, "stolen": stolen,
-        },
+        "kind": "write", "place": "leader", "clients": 1, "rate": 500 / p50_ms, "p50_ms": p50_ms,
+        "p99_ms": 9.0, "leader_us": 60.0, "followers_us": [7.0, 8.0], "load_us": 5.0,
+        "stolen": stolen,
     }  # fmt: skip
+
+
+def _round(stolen: float | None, ours: float = 2.0, theirs: float = 1.0) -> Round:
+    return {"quorate": _row(ours, 0.0), "etcd": _row(theirs, stolen)}
 
 
 def test_ratios_are_ours_by_the_peers() -> None:
@@ -73,8 +77,37 @@ def test_ratios_are_ours_by_the_peers() -> None:
         "writes": [found["quorate"]],
         "peers": {"etcd": {"writes": [found["etcd"]]}, "zk": {}},
     }
-    line = next(line for line in render(figures).splitlines() if line.startswith("etcd"))
-    assert line.split()[-5:] == ["0.50", "2.00", "1", "+", "0"]
+    line = next(line for line in render(figures).splitlines() if " etcd " in line)
+    assert line.split()[-10:] == ["0.50", "2.00", "60", "+", "15", "+", "5", "1", "+", "0"]
+    target = next(line for line in render(figures).splitlines() if line.startswith("p50 of a lone"))
+    assert target.split()[-4:] == ["≤", "1", "2.00", "no"]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.text)
+def test_every_target_is_read_from_a_run(target: Target) -> None:
+    """Goal: no target is left out unseen. Method: a run of every load; then one without any."""
+    loads = [("write", "leader", each) for each in (1, 16, 64, 256)]
+    reads = [
+        ("linearizable", "leader", 64),
+        ("linearizable", "follower", 64),
+        ("local", "leader", 64),
+    ]
+
+    def rows(loads: Sequence[tuple[str, str, int]]) -> list[Row]:
+        return [
+            {**_row(2.0, 0.0), "kind": kind, "place": place, "clients": clients,
+             "rate_ratio": target.bound, "p50_ratio": target.bound}
+            for kind, place, clients in loads
+        ]  # fmt: skip
+
+    peer = {
+        "writes": rows(loads), "reads": rows(reads), "watchers": rows([("watch", "leader", 100)]),
+    }  # fmt: skip
+    value = target.value({"writes": rows(loads), "peers": {"etcd": peer, "zookeeper": peer}})
+    assert value in (target.bound, 75.0)
+    assert target.is_met(target.bound)
+    assert not target.is_met(target.bound + (0.01 if target.is_at_most else -0.01))
+    assert target.value({"writes": [], "peers": {}}) is None
 
 
 def test_a_ratio_compares_runs_of_one_round() -> None:

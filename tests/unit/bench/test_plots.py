@@ -18,7 +18,7 @@ IMAGES = [
     }
     for size in SIZES
 ]  # fmt: skip
-WRITES = [{"writers": each, "rate": each * 100.0, "p50_ms": 2.0} for each in (1, 16, 256)]
+WRITES = [{"clients": each, "rate": each * 100.0, "p50_ms": 2.0} for each in (1, 16, 256)]
 
 
 @pytest.mark.parametrize(
