@@ -75,7 +75,7 @@ def test_a_node_shows_its_connections_only_if_it_is_told_to(
 ) -> None:
     """A server of grpc.aio has the data; an unknown number is NOT_FOUND and no traceback."""
     (port,) = free_ports(1)
-    config = lone_config(tmp_path, shutdown_ms_max=100, port=port)
+    config = lone_config(tmp_path, shutdown_ms_max=60_000, port=port)
     config = replace(config, security=SecurityConfig(channelz=is_served))
 
     async def live() -> None:
@@ -117,7 +117,7 @@ def test_channelz_without_its_package_is_refused_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "grpc_channelz.v1", None)
-    config = lone_config(tmp_path, shutdown_ms_max=100)
+    config = lone_config(tmp_path, shutdown_ms_max=60_000)
     config = replace(config, security=SecurityConfig(channelz=True))
 
     async def opened() -> None:

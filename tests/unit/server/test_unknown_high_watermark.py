@@ -20,7 +20,7 @@ from tests.support.lone_server import lone_config
 @pytest.mark.parametrize("has_quorum", [False, True], ids=["alone", "bootstrapped"])
 def test_metrics_and_answers_agree(tmp_path: Path, has_quorum: bool) -> None:
     (port,) = free_ports(1)
-    config = lone_config(tmp_path / "voter", shutdown_ms_max=100, port=port)
+    config = lone_config(tmp_path / "voter", shutdown_ms_max=60_000, port=port)
     if not has_quorum:
         plan = FormatPlan(tmp_path / "observer", "c2ltdWxhdGVkLWNsdXN0ZQ", 1, b"o" * 16, ())
         format_directory(OsFileSystem(), plan)
