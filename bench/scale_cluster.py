@@ -77,15 +77,21 @@ class ManyPartitions:
 
     async def measure(self, topics: int) -> dict[str, object]:
         """Return the figures of a cluster with that many topics."""
-        await self._register()
-        async with self._repeated(_HEARTBEAT_SECONDS, self._beat):
-            created = await self._create(topics)
+        async with self.brokers():
+            created = await self.create(topics)
             created |= {"node_mib": self._memory()}
             quiet = Latencies()
             async with self._writing(quiet):
                 await asyncio.sleep(_QUIET_SECONDS)
             fenced = await self._fence_until_checkpoint(quiet)
         return created | fenced
+
+    @asynccontextmanager
+    async def brokers(self) -> AsyncIterator[None]:
+        """Register the brokers, and keep their sessions alive."""
+        await self._register()
+        async with self._repeated(_HEARTBEAT_SECONDS, self._beat):
+            yield
 
     async def _register(self) -> None:
         cluster_id = (await self._client.describe_cluster()).cluster_id
@@ -121,7 +127,8 @@ class ManyPartitions:
 
     # ------------------------------------------------------------------ parts
 
-    async def _create(self, topics: int) -> dict[str, object]:
+    async def create(self, topics: int) -> dict[str, object]:
+        """Create that many topics, and return what it took."""
         numbers = iter(range(topics))
         describes = Latencies()
 

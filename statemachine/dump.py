@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from quorum.types import Uuid
 from statemachine.codec_kafka import encode_kafka_frame
 from statemachine.codec_native import encode_native
+from statemachine.dumped_partitions import PartitionEncoder
 from statemachine.image import MetadataImage, Provenance
 from statemachine.import_state import IMPORT_KEY
 from statemachine.imports import state_record
@@ -60,9 +61,42 @@ def dump_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 def dump_values(image: MetadataImage, *, kafka: bool = False) -> Iterator[bytes]:
     """Yield the image as encoded records, in the native codec or in Kafka's."""
     level = image.features.metadata_version
-    encode = encode_kafka_frame if kafka else encode_native
+    if not kafka:
+        yield from dump_native(image, lambda record: record_version(record, level))
+        return
     for record in dump_records(image):
-        yield encode(record, record_version(record, level))
+        yield encode_kafka_frame(record, record_version(record, level))
+
+
+def dump_native(
+    image: MetadataImage,
+    version_of: Callable[[MetadataRecord], int],
+    shown: Callable[[MetadataRecord], MetadataRecord] | None = None,
+) -> Iterator[bytes]:
+    """Yield ``dump_records`` in the native codec, each in the version that ``version_of`` returns.
+
+    ``shown`` returns what is encoded in place of a record; it changes no record of a topic or
+    partition.
+    """
+    if image.extras:
+        for record in dump_records(image):
+            given = record if shown is None else shown(record)
+            yield encode_native(given, version_of(given))
+        return
+    for record in _before_topics(image):
+        given = record if shown is None else shown(record)
+        yield encode_native(given, version_of(given))
+    topics, encode = image.topics, PartitionEncoder(version_of).encode
+    for name in sorted(topics.ids):
+        topic_id = topics.ids[name]
+        topic = TopicRecord(name, topic_id)
+        yield encode_native(topic, version_of(topic))
+        states = topics.partitions_of(topic_id)
+        for index in sorted(states):
+            yield encode(topic_id, index, states[index])
+    for record in _behind_topics(image):
+        given = record if shown is None else shown(record)
+        yield encode_native(given, version_of(given))
 
 
 def count_records(image: MetadataImage) -> int:
@@ -151,12 +185,20 @@ class DigestedValues:
 
 
 def _plain_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    yield from _before_topics(image)
+    yield from _topics(image)
+    yield from _behind_topics(image)
+
+
+def _before_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _features(image)
     for controller_id in sorted(image.controllers):
         yield controller_record(image.controllers[controller_id])
     for broker_id in sorted(image.brokers):
         yield broker_record(image.brokers[broker_id])
-    yield from _topics(image)
+
+
+def _behind_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _configs(image)
     yield from _quotas(image)
     if image.producers.next_id:

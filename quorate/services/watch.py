@@ -38,6 +38,9 @@ from quorum.v1.errors_pb2 import DivergenceHint, OffsetBounds
 from statemachine.command_access import READ_LOG
 from statemachine.image import MetadataImage
 
+STATE_PAUSE_SECONDS = 0.003
+"""The pause between two messages of a state. Each takes the event loop for one millisecond, so
+writes and Fetches have at least three quarters of the loop while a watcher loads the state."""
 STALL_SECONDS_MAX = 30.0
 """How long one message may wait for a watcher to read."""
 
@@ -107,6 +110,9 @@ class Watches:
                     data = chunk.SerializeToString()
                     check_state_fits(cursor.offset, len(data))
                     await self._write(context, data)
+                    if not chunk.state.is_last:
+                        with self._closing.waiting():
+                            await asyncio.sleep(STATE_PAUSE_SECONDS)
             await self._follow(context, cursor, access, form)
 
     async def _checkpoint(self, request: metadata_pb2.WatchRequest) -> MetadataImage | None:

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from quorate.client.errors import OutcomeUnknownError, RefusedError, WatchLaggedError, from_rpc
-from quorate.services import change_feed, watch_cursor, write_stream
+from quorate.services import change_feed, write_stream
 from quorum.errors import ErrorCode, QuorumUsageError
 from quorum.v1 import commands_pb2, common_pb2
 from quorum.v1.metadata_pb2 import (
@@ -19,7 +19,7 @@ from quorum.v1.metadata_pb2 import (
     WriteStreamRequest,
 )
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
-from statemachine.codec import decode_record, encode_record
+from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord
 from tests.support.served_node import cluster, serving
 
@@ -233,27 +233,6 @@ def test_a_late_answer_to_a_cancelled_call_is_dropped():
             await stub.Write(WriteRequest(command=change(1)), timeout=0.1)
         nodes[0].release()
         await stub.Write(WriteRequest(command=change(2)), timeout=30)
-
-    with_stub(scenario)
-
-
-def test_the_state_comes_in_chunks_that_add_up(monkeypatch):
-    monkeypatch.setattr(watch_cursor, "STATE_BYTES_MAX", 200)
-
-    async def scenario(log, nodes, stub, servers):
-        records = [ConfigRecord(2, f"t{n}", "k", "v" * 50) for n in range(20)]
-        nodes[0].commit(*(encode_record(record) for record in records))
-        stream = stub.Watch(WatchRequest())
-        chunks = []
-        while not chunks or not chunks[-1].is_last:
-            chunks.append((await stream.read()).state)
-        assert [chunk.chunk for chunk in chunks] == list(range(len(chunks)))
-        assert len(chunks) > 5
-        assert {(chunk.offset, chunk.epoch) for chunk in chunks} == {(log.end, 1)}
-        state = [decode_record(value) for chunk in chunks for value in chunk.records]
-        named = [r for r in state if isinstance(r, ConfigRecord)]
-        assert sorted(r.resource_name for r in named) == sorted(r.resource_name for r in records)
-        stream.cancel()
 
     with_stub(scenario)
 
