@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.completions import ACL_RESOURCES, principals
 from quorate.cli.connection import (
     ask,
     confirm,
@@ -60,9 +61,12 @@ def resource_options(function: Function) -> Function:
 
     wrapped = click.option("--cluster", is_flag=True, help="The cluster itself.")(with_resource)
     for kind in reversed(_TYPES):
-        wrapped = click.option(f"--{kind}", metavar="NAME", help=f"A {kind}; '*' is every one.")(
-            wrapped
-        )
+        wrapped = click.option(
+            f"--{kind}",
+            metavar="NAME",
+            shell_complete=ACL_RESOURCES.get(kind),
+            help=f"A {kind}; '*' is every one.",
+        )(wrapped)
     return cast("Function", wrapped)
 
 
@@ -76,7 +80,7 @@ operation_option = click.option(
 
 
 @acl.command()
-@click.argument("principal")
+@click.argument("principal", shell_complete=principals)
 @click.option("--deny", is_flag=True, help="Forbid it; that wins over everything that allows it.")
 @operation_option
 @resource_options
@@ -156,9 +160,12 @@ def filter_options(function: Function) -> Function:
         )
         return function(*arguments, wanted=wanted, **options)
 
-    wrapped = click.option("--principal", metavar="User:NAME", help="Only of this principal.")(
-        resource_options(with_filter)
-    )
+    wrapped = click.option(
+        "--principal",
+        metavar="User:NAME",
+        shell_complete=principals,
+        help="Only of this principal.",
+    )(resource_options(with_filter))
     for option in (
         click.option("--host", help="Only for this address."),
         click.option(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SECONDS_MAX = 1.0
 OFFERED_MAX = 200
+_USER = "User:"
 
 
 def _offered(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
@@ -38,6 +39,11 @@ def _ask(context: click.Context, work: Callable[[Client], Awaitable[list[str]]])
         return []
 
 
+def _just_below(incomplete: str) -> str:
+    """A page of names begins behind a name: behind one that is just below what is written."""
+    return incomplete[:-1] + chr(ord(incomplete[-1]) - 1) + "\x7f" if incomplete else ""
+
+
 def topics(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
@@ -47,8 +53,7 @@ def topics(
     async def work(client: Client) -> list[str]:
         from quorate.client import LOCAL
 
-        # The page begins behind a name: behind one that is just below what is written.
-        after = incomplete[:-1] + chr(ord(incomplete[-1]) - 1) + "\x7f" if incomplete else ""
+        after = _just_below(incomplete)
         page = await client.list_topics(after_name=after, limit=OFFERED_MAX, read=LOCAL)
         return [each.name for each in page.topics]
 
@@ -82,6 +87,62 @@ def nodes(
         return [str(each) for each in sorted(ids)]
 
     return _offered(incomplete, _ask(context, work))
+
+
+def users(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer users that have a password."""
+    del parameter
+    return _offered(incomplete, _ask(context, _users_from(_just_below(incomplete))))
+
+
+def principals(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer ``User:NAME`` for users that have a password, and ``User:*`` for everybody."""
+    del parameter
+    typed = incomplete.removeprefix(_USER) if incomplete.startswith(_USER) else ""
+    names = _ask(context, _users_from(_just_below(typed)))
+    return _offered(incomplete, [f"{_USER}{name}" for name in ("*", *names)])
+
+
+def _users_from(after: str) -> Callable[[Client], Awaitable[list[str]]]:
+    async def work(client: Client) -> list[str]:
+        from quorate.client import LOCAL
+
+        page = await client.describe_user_scram_credentials(
+            after_name=after, limit=OFFERED_MAX, read=LOCAL
+        )
+        return [each.name for each in page.users]
+
+    return work
+
+
+def groups(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer groups that an ACL names: a cluster has no list of groups."""
+    del parameter
+
+    async def work(client: Client) -> list[str]:
+        from quorate.client import LOCAL
+        from quorum.v1 import commands_pb2 as wire
+
+        wanted = wire.AclFilter(
+            resource_type=wire.ACL_RESOURCE_TYPE_GROUP,
+            pattern_type=wire.ACL_PATTERN_TYPE_ANY,
+            operation=wire.ACL_OPERATION_ANY,
+            permission_type=wire.ACL_PERMISSION_TYPE_ANY,
+        )
+        answer = await client.describe_acls(wanted, read=LOCAL)
+        return sorted({each.resource_name for each in answer.entries} - {"*"})
+
+    return _offered(incomplete, _ask(context, work))
+
+
+ACL_RESOURCES = {"topic": topics, "group": groups, "user": users}
+"""By the option of ``quorate acl`` that names one."""
 
 
 def features(
@@ -123,7 +184,7 @@ def config_resources(
 ) -> list[CompletionItem]:
     """Offer what has a dynamic configuration, of the type that is written before it."""
     kind = str(context.params.get("resource_type") or "")
-    found = {"topic": topics, "broker": brokers}.get(kind)
+    found = {"topic": topics, "broker": brokers, "group": groups}.get(kind)
     return found(context, parameter, incomplete) if found is not None else []
 
 

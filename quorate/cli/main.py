@@ -100,6 +100,9 @@ _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Expected errors print one line."""
     poll_on_waiting_thread()
+    if "_QUORATE_COMPLETE" in os.environ:
+        # How we answer a shell is registered there.
+        import quorate.cli.completion  # noqa: F401
     try:
         status = cli.main(
             args=None if arguments is None else list(arguments),

@@ -10,6 +10,7 @@ import click
 
 from quorate import client as library
 from quorate.cli.command import NounGroup, pass_session
+from quorate.cli.completions import users
 from quorate.cli.connection import (
     ask,
     confirm,
@@ -122,7 +123,7 @@ def add(
 
 
 @user.command()
-@click.argument("name")
+@click.argument("name", shell_complete=users)
 @click.option("--mechanism", type=_MECHANISM, help="Only this one of its credentials.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @write_options
@@ -176,7 +177,7 @@ def list_command(session: Session, read: ReadOptions) -> None:
 
 
 @user.command()
-@click.argument("name")
+@click.argument("name", shell_complete=users)
 @read_option
 @pass_session
 def describe(session: Session, name: str, read: ReadOptions) -> None:

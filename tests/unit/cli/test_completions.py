@@ -66,6 +66,7 @@ class Seen:
 CLUSTER_WORDS = {
     "topic": ("describe", "delete", "add-partitions", "elect-leaders"),
     "broker": ("describe", "fence-status", "unregister", "cordon", "uncordon", "assign"),
+    "user": ("describe", "remove"),
     "quorum": ("may-stop", "transfer-leader", "remove-voter", "update-voter", "add-voter"),
 }
 
@@ -82,7 +83,19 @@ def test_what_a_cluster_has(monkeypatch: pytest.MonkeyPatch, noun: str, verb: st
 def test_the_resource_of_a_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completions, "_ask", Seen("orders").ask)
     assert offered("config", "get", "topic", incomplete="or") == ["orders"]
-    assert offered("config", "get", "group", incomplete="or") == []
+    assert offered("config", "get", "group", incomplete="or") == ["orders"]
+    assert offered("config", "get", "client-metrics", incomplete="or") == []
+
+
+def test_principals_and_resources_of_an_acl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completions, "_ask", Seen("ann", "app").ask)
+    assert offered("acl", "add", incomplete="User:a") == ["User:ann", "User:app"]
+    assert offered("acl", "add", incomplete="") == ["User:*", "User:ann", "User:app"]
+    assert offered("acl", "list", "--principal", incomplete="User:an") == ["User:ann"]
+    for option in ("--topic", "--group", "--user"):
+        assert offered("acl", "add", "User:ann", option, incomplete="ap") == ["app"]
+        assert offered("acl", "remove", option, incomplete="ap") == ["app"]
+    assert offered("acl", "add", "User:ann", "--transactional-id", incomplete="a") == []
 
 
 def test_without_a_cluster_nothing_is_offered_nor_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,8 +127,8 @@ def test_no_argument_that_names_something_is_forgotten() -> None:
     forgotten = [
         f"{path} {each.name}"
         for path, each in leaves(cli)
-        if each.name in ("name", "names", "node", "broker_id", "keys")
-        and path.split()[0] in ("topic", "broker", "quorum", "config", "context")
+        if each.name in ("name", "names", "node", "broker_id", "keys", "principal")
+        and path.split()[0] in ("topic", "broker", "quorum", "config", "context", "user", "acl")
         and path not in NEW
         and each._custom_shell_complete is None
     ]
