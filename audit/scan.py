@@ -27,7 +27,7 @@ from quorum.control_origin import origin_headers
 from quorum.errors import LogDamagedError, QuorateError
 from quorum.types import Uuid
 from snapshot.reader import CheckpointReader
-from statemachine.batches import opens_transaction
+from statemachine.batches import decode_steps, opens_transaction
 from statemachine.codec import batch_headers, decode_record
 from statemachine.codec_kafka import RecordHeaders
 from statemachine.delta import ImageDelta
@@ -205,6 +205,8 @@ class Scan:
         return ScannedBatch(batch, steps, [], self.is_settled)
 
     def _take_data(self, batch: FoundBatch, *, observe: bool) -> ScannedBatch:
+        if not observe and self._with_partitions and self._replays(batch):
+            return ScannedBatch(batch, [], [])
         found = iterate_records(batch.data, batch.header, path=batch.path)
         headers = _headers_of(found[0])
         if not self._with_partitions:
@@ -229,6 +231,25 @@ class Scan:
             steps = []
         visible = self._settle(batch.header.end_offset)
         return ScannedBatch(batch, steps, visible, self.is_settled)
+
+    def _replays(self, batch: FoundBatch) -> bool:
+        """Replay a batch as a replica does; False for one that concerns a metadata transaction.
+
+        That one is left as it is.
+        """
+        delta = self._delta
+        if delta is None or delta.transaction is not None:
+            return False
+        steps, headers = decode_steps(
+            batch.data,
+            batch.header,
+            path=batch.path,
+            base_position=batch.position - batch.header.position,
+        )
+        if opens_transaction(steps):
+            return False
+        delta.replay_batch(batch.header, steps, headers)
+        return True
 
     def hold(self, visible: list[Visible]) -> None:
         """Hold changes until they become visible."""

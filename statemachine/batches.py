@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from quorum.batch import CODEC_MASK, BatchHeader, iterate_records, values_and_headers
+from quorum.batch import BatchHeader, values_and_headers
 from quorum.errors import RecordCodecError, UnknownRecordError
 from statemachine.codec import DecodeRecord, batch_headers, decode_record
 from statemachine.derivation import check_derivable
@@ -46,16 +46,25 @@ def decode_batch(
 
 
 def decode_steps(
-    data: bytes, header: BatchHeader, *, decode: DecodeRecord, runs: RunReader | None = None
+    data: bytes,
+    header: BatchHeader,
+    *,
+    decode: DecodeRecord = decode_record,
+    runs: RunReader | None = None,
+    path: object = None,
+    base_position: int = 0,
 ) -> tuple[list[Step], Sequence[tuple[str, bytes | None]]]:
     """Decode a data batch as ``decode_batch`` does; return the steps of its replay, and headers.
 
-    With ``runs``, partitions that follow one another are one step.
+    With ``runs``, partitions that follow one another are one step. ``path`` and ``base_position``
+    (file position of ``data[0]``) are for errors only.
 
     Raises:
         UnknownRecordError, RecordCodecError, CorruptBatchError: As ``decode_batch``.
     """
-    values, headers = _values_of(data, header)
+    headers: Sequence[tuple[str, bytes | None]]
+    found, headers = values_and_headers(data, header, path=path, base_position=base_position)
+    values = [value or b"" for value in found]
     steps: list[Step] = []
     at = 0
     try:
@@ -83,17 +92,6 @@ def decode_steps(
     except RecordCodecError as error:
         raise RecordCodecError(f"offset {header.base_offset + at}: {error}") from error
     return steps, headers
-
-
-def _values_of(
-    data: bytes, header: BatchHeader
-) -> tuple[list[bytes], Sequence[tuple[str, bytes | None]]]:
-    """Return the values of a batch, b"" for none, and the headers of its first record."""
-    is_compressed = header.attributes & CODEC_MASK
-    if is_compressed or (header.producer_id >= 0 and header.record_count == 1):
-        found = iterate_records(data, header)
-        return [each.value or b"" for each in found], found[0].headers if found else ()
-    return values_and_headers(data, header)
 
 
 def opens_transaction(records: Sequence[Step]) -> bool:

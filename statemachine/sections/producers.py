@@ -49,7 +49,11 @@ PRODUCER_WINDOW = 32
 REQUESTS_MAX = 1_000
 """Request ids that are kept of a named writer, with their answers; the newest count."""
 
+NO_SUCCESSOR = -1
+
 _sequence_of = attrgetter("sequence")
+_new_tuple = tuple.__new__
+"""Makes a named tuple in half the time: one per command."""
 
 
 class Applied(NamedTuple):
@@ -76,7 +80,7 @@ class ProducerState(NamedTuple):
     applied: tuple[Applied, ...] = ()
     owner: bytes = b""
     """Digest of the principal that requested this id and epoch; empty if unknown."""
-    successor_id: int = -1
+    successor_id: int = NO_SUCCESSOR
     """The id that replaced this one after its last epoch; -1 for none (360.3)."""
 
     def answer_to(self, sequence: int) -> Applied | None:
@@ -276,9 +280,8 @@ class ProducersDelta(ProducersView):
         if len(kept) > PRODUCER_WINDOW:
             kept = kept[-PRODUCER_WINDOW:]
             floor = max(floor, kept[0].sequence)
-        self.states.set(
-            producer_id, ProducerState(epoch, last, floor, timestamp_ms, kept, old.owner)
-        )
+        new = (epoch, last, floor, timestamp_ms, kept, old.owner, NO_SUCCESSOR)
+        self.states.set(producer_id, _new_tuple(ProducerState, new))
         self._tracker.modified((_PRODUCER, producer_id))
 
     def replay_transactional(self, record: TransactionalIdRecord) -> None:

@@ -6,12 +6,15 @@ import random
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from quorum.batch import (
     Record,
     encode_batch,
     iterate_records,
     read_header,
+    record_values,
     values_and_headers,
     with_position,
 )
@@ -64,12 +67,23 @@ def either(data: bytes) -> list[Record] | None:
 
 
 @pytest.mark.parametrize("size", [1, 50, 63, 64, 100, 8000, 8191, 8192, 20_000])
-@pytest.mark.parametrize("headers", [(), HEADERS, (("long", b"x" * 64),), (("n" * 70, b"x"),)])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        HEADERS,
+        (("long", b"x" * 64),),
+        (("n" * 70, b"x"),),
+        (("answer", b"x" * 8191), ("open", b"1")),
+        (("a", b"y" * 8192),),
+    ],
+)
 def test_every_length_reads_alike(size: int, headers: tuple[tuple[str, bytes | None], ...]) -> None:
     """Goal: no form is misread. Method: lengths around each varint's limits, both parsers."""
     data = one_record(b"v" * size, headers)
     assert either(data) == carefully(data)
     assert either(data) == [Record(7, 1_700_000_000_000, None, b"v" * size, headers)]
+    assert values_and_headers(data, read_header(data)) == ([b"v" * size], headers)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +106,7 @@ def test_damaged_records_are_evaluated_alike(data: bytes) -> None:
         expected = carefully(bytes(changed))
         seen_damage += expected is None
         assert either(bytes(changed)) == expected
+        assert for_replay(bytes(changed)) == parts_of(expected)
     assert seen_damage > MUTATIONS // 10
 
 
@@ -139,3 +154,54 @@ def test_a_batch_in_its_place_is_not_copied() -> None:
     assert with_position(data, 7, 3) is data
     assert read_header(with_position(data, 7, 4)).epoch == 4
     assert read_header(with_position(data, 8, 3)).base_offset == 8
+
+
+def for_replay(data: bytes) -> tuple[list[bytes | None], object] | None:
+    try:
+        return values_and_headers(data, read_header(data))
+    except CorruptBatchError:
+        return None
+
+
+def parts_of(records: list[Record] | None) -> tuple[list[bytes | None], object] | None:
+    return None if records is None else ([each.value for each in records], records[0].headers)
+
+
+NAMED = st.tuples(
+    st.text(max_size=4) | st.sampled_from(["open", "answer", "n" * 70]),
+    st.none() | st.binary(max_size=4) | st.sampled_from([b"x" * n for n in (63, 64, 8191, 8192)]),
+)
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(
+        st.binary(min_size=1, max_size=4)
+        | st.sampled_from([b"v" * n for n in (57, 58, 8180, 8192)]),
+        min_size=1,
+        max_size=4,
+    ),
+    headers=st.lists(NAMED, max_size=4).map(tuple),
+    changes=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=2),
+)
+def test_replay_reads_what_the_full_parser_reads(
+    values: list[bytes],
+    headers: tuple[tuple[str, bytes | None], ...],
+    changes: list[tuple[int, int]],
+) -> None:
+    """Goal: values and first headers, or a refusal, for any bytes. Method: change some of them."""
+    data = bytearray(encode_batch(values, base_offset=7, epoch=3, timestamp=5, headers=headers))
+    for place, value in changes:
+        data[HEADER_BYTES + place % (len(data) - HEADER_BYTES)] = value
+    whole = bytes(data)
+    expected = carefully(whole)
+    if expected is None:
+        assert for_replay(whole) is None
+        return
+    assert for_replay(whole) == parts_of(expected)
+    wanted = [record.value for record in expected]
+    if None in wanted:
+        with pytest.raises(CorruptBatchError, match="no value"):
+            record_values(whole, read_header(whole))
+    else:
+        assert record_values(whole, read_header(whole)) == wanted
