@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from quorate.demo.local_cluster import LocalNode
 from tests.integration.processes import PATIENCE_SECONDS, POLL_SECONDS, Processes
 
 Found = TypeVar("Found")
@@ -138,6 +139,18 @@ class Agents:
         for each in started:
             each.until_state("active")
         return started
+
+
+def observer_of(cluster: Processes) -> LocalNode:
+    """A formatted observer that nobody has started."""
+    node = cluster.add_observer(max(cluster.nodes) + 1)
+    cluster.format(node)
+    return node
+
+
+def options_of(cluster: Processes, form: str) -> list[str]:
+    """The options of an agent that follows the log as a ``watch`` or an ``observer`` does."""
+    return [] if form == "watch" else ["--observer", str(observer_of(cluster).config_path)]
 
 
 @contextlib.contextmanager

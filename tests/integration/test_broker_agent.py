@@ -14,7 +14,7 @@ import pytest
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity, write_identity
 from quorum.types import uuid_to_text
-from tests.integration.broker_agents import SETTINGS, Agents, agents_of
+from tests.integration.broker_agents import SETTINGS, Agents, agents_of, options_of
 from tests.integration.processes import Processes, running
 from tests.support.certificates import authority, caller
 from tests.support.certificates import node as node_certificate
@@ -310,12 +310,14 @@ def test_a_broker_chooses_among_its_directories_and_reports_its_choice(
     again.shut_down()
 
 
-def test_a_fail_over_of_the_controller_changes_no_registration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["watch", "observer"])
+def test_a_fail_over_of_the_controller_changes_no_registration(tmp_path: Path, form: str) -> None:
     with (
         running(tmp_path, voters=3, settings=SETTINGS) as cluster,
         agents_of(cluster, tmp_path) as agents,
     ):
-        one, two = agents.active(1, 2)
+        one, two = agents.start(1, *options_of(cluster, form)), *agents.active(2)
+        one.until_state("active")
         create(cluster, "orders", "1,2")
         one.until_event("LeaderAndIsr", is_full=False)
         former = (one.epoch, two.epoch)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quorate.demo.local_cluster import LocalNode
-from tests.integration.broker_agents import SESSION_MS, Agent, Agents, agents_of
+from tests.integration.broker_agents import SESSION_MS, Agent, Agents, agents_of, observer_of
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import write_many
 from tests.support.certificates import authority, caller
@@ -48,13 +48,6 @@ def agents(one_node: Processes, tmp_path: Path) -> Iterator[Agents]:
         one_node.ask("topic", "delete", topic["name"], "--yes")
     for broker in one_node.ask("broker", "list")["rows"]:
         one_node.ask("broker", "unregister", str(broker["broker_id"]), "--yes")
-
-
-def observer_of(cluster: Processes) -> LocalNode:
-    """A formatted observer that nobody has started."""
-    node = cluster.add_observer(max(cluster.nodes) + 1)
-    cluster.format(node)
-    return node
 
 
 def start(agents: Agents, broker_id: int, observer: LocalNode, *options: str) -> Agent:
@@ -139,6 +132,7 @@ def test_a_paused_broker_is_fenced_and_catches_up_by_a_checkpoint(agents: Agents
     create(cluster, "kept", "1,2")
     one.until("its folders", lambda: one.folders() == {"orders-0", "kept-0"})
     end = measured(cluster, observer, "quorate_raft_log_end_offset")
+    installed = measured(cluster, observer, INSTALLED)
     former = one.epoch
     one.send(signal.SIGSTOP)
     one.until("to be fenced", lambda: is_fenced(cluster, 1))
@@ -147,7 +141,7 @@ def test_a_paused_broker_is_fenced_and_catches_up_by_a_checkpoint(agents: Agents
     outrun(cluster, end)
     one.send(signal.SIGCONT)
     one.until("its folders", lambda: one.folders() == {"kept-0", "bills-0"})
-    one.until("a checkpoint", lambda: measured(cluster, observer, INSTALLED) > 0)
+    one.until("a checkpoint", lambda: measured(cluster, observer, INSTALLED) > installed)
     one.until("to be active", lambda: not is_fenced(cluster, 1))
     one.until_state("active")
     assert one.epoch == former

@@ -4,92 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
 from quorate.broker_agent import observed_log
-from quorate.broker_agent.commands import BrokerCommand, LeaderAndIsr, StopReplica, UpdateMetadata
-from quorate.broker_agent.derivation import CommandDerivation
+from quorate.broker_agent.commands import LeaderAndIsr, StopReplica, UpdateMetadata
 from quorate.broker_agent.errors import AgentError
 from quorate.broker_agent.handler import AgentState, Registered, StateChanged
 from quorate.broker_agent.image_feed import ImageChange, differing_partitions
-from quorate.broker_agent.metadata_source import MetadataStep
-from quorate.broker_agent.observed_log import ObservedLog, _Waiting
+from quorate.broker_agent.observed_log import _Waiting
 from quorate.controller.publishing import Published
 from quorum.batch import encode_batch
 from quorum.errors import QuorumUsageError, ReplayError
+from statemachine.codec import encode_record
 from statemachine.commands import CreateTopic, DeleteTopic, UnregisterBroker
 from statemachine.image import MetadataImage
+from statemachine.records import (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    PartitionRecord,
+    TopicRecord,
+)
 from statemachine.sections.partition_index import PartitionKey
-from tests.support.agent_world import BROKER, Recorder, RecordingController, Running, World
-from tests.support.broker_world import OWN, Cluster, Executed, act
-from tests.support.observer_world import FollowingController
-
-DEADLINE_SECONDS = 60.0
-"""A loaded machine; what is waited for is there already."""
-
-
-class Reader:
-    """A broker that executes what follows from the steps of an observer."""
-
-    def __init__(self, *, is_registered: bool = True) -> None:
-        self.cluster = Cluster(RecordingController())
-        if is_registered:
-            self.cluster.start()
-        self.observer = FollowingController()
-        self.executed = Executed()
-        self.steps: list[MetadataStep] = []
-        self.commands: list[BrokerCommand] = []
-        self._derivation = CommandDerivation(OWN)
-        self._source: AsyncGenerator[MetadataStep] = ObservedLog(self.observer.controller).steps()
-        self._end = -1
-
-    def apply(self) -> None:
-        assert isinstance(self.cluster.controller, RecordingController)
-        self.observer.apply(self.cluster.controller.data)
-
-    def fetch_checkpoint(self) -> None:
-        self.observer.fetch_checkpoint(self.cluster.controller.image)
-
-    async def read(self) -> list[MetadataStep]:
-        """Execute all that the observer has applied; return these steps."""
-        seen = len(self.steps)
-        while self._end < self.observer.end_offset:
-            async with asyncio.timeout(DEADLINE_SECONDS):
-                step = await anext(self._source)
-            self.steps.append(step)
-            if isinstance(step, ImageChange):
-                self._end = step.after.provenance.end_offset
-                commands = self._derivation.follow(step)
-            else:
-                self._end = step.provenance.end_offset
-                commands = self._derivation.begin(step)
-            self.commands += commands
-            self.executed.take(commands)
-        image = self.observer.controller.image
-        if image.cluster.broker(OWN) is not None:
-            self.executed.check(image)
-        return self.steps[seen:]
-
-    async def close(self) -> None:
-        await self._source.aclose()
-
-
-def play(scenario: Callable[[Reader], Awaitable[None]], *, is_registered: bool = True) -> None:
-    async def run() -> None:
-        reader = Reader(is_registered=is_registered)
-        await scenario(reader)
-        await reader.close()
-
-    asyncio.run(run())
-
-
-def ends(steps: list[MetadataStep]) -> list[int]:
-    return [
-        (each.after if isinstance(each, ImageChange) else each).provenance.end_offset
-        for each in steps
-    ]
+from tests.support.agent_world import BROKER, Recorder, Running, World
+from tests.support.broker_world import OWN, Cluster, act
+from tests.support.image_builder import topic_id
+from tests.support.observer_reader import DEADLINE_SECONDS, Reader, ends, play
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -249,6 +191,39 @@ def test_bytes_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     play(scenario)
 
 
+def test_a_metadata_transaction_that_was_open_at_the_start_is_one_change() -> None:
+    """KIP-868: the image stands before it, and the step behind it has all of its batches."""
+    topic = topic_id(1)
+    batches: tuple[tuple[MetadataRecord, ...], ...] = (
+        (BeginTransactionRecord("t"),),
+        (
+            TopicRecord("a", topic),
+            PartitionRecord(0, topic, (OWN,), (OWN,), leader=OWN, leader_epoch=0),
+        ),
+        (EndTransactionRecord(),),
+    )
+
+    async def scenario(reader: Reader) -> None:
+        reader.apply()
+        end = reader.observer.end_offset
+        for number, records in enumerate(batches):
+            values = [encode_record(each) for each in records]
+            data = encode_batch(values, base_offset=end, epoch=1, timestamp=5)
+            end += len(records)
+            reader.observer.controller.on_committed(data, end)
+            steps = await reader.read()
+            if number == 1:
+                assert steps == []
+        (change,) = steps
+        assert isinstance(change, ImageChange)
+        assert change.partitions == {(topic, 0)}
+        host = reader.commands[-2]
+        assert isinstance(host, LeaderAndIsr)
+        assert host.topics[topic].partitions[0].is_new
+
+    play(scenario)
+
+
 def test_an_observer_that_cannot_apply_ends_the_agent() -> None:
     """Its metadata would be of the past for ever, while heartbeats keep the broker alive."""
 
@@ -260,7 +235,7 @@ def test_an_observer_that_cannot_apply_ends_the_agent() -> None:
         reader.observer.controller.on_committed(unknown, end + 1)
         with pytest.raises(AgentError, match="stopped to follow"):
             async with asyncio.timeout(DEADLINE_SECONDS):
-                await anext(reader._source)
+                await anext(reader.source)
 
     play(scenario)
 
