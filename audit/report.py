@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -44,6 +45,12 @@ class Section:
     chart_rows: Sequence[dict[str, Any]]
     rows: Sequence[dict[str, Any]]
     """At most ``TABLE_ROWS_MAX``, the most remarkable first."""
+    reading: str = ""
+    """What the chart shows, and what that may mean."""
+    order: str = ""
+    """Which rows come first."""
+    unit: str = ""
+    """Of a chart over time: ``minute``, ``hour`` or ``day``."""
 
 
 _UNITS = (("minute", 3 * 3600), ("hour", 5 * 86_400))
@@ -101,6 +108,16 @@ def make_report(database: AuditDatabase, as_of: int = LATEST) -> list[Section]:
     ]  # fmt: skip
 
 
+def covered(database: AuditDatabase, as_of: int = LATEST) -> tuple[datetime, datetime] | None:
+    """Return the times of the oldest and of the newest record; None if there is no record."""
+    rows = database.ask_sql(
+        "SELECT min(append_time) AS oldest, max(append_time) AS newest "  # noqa: S608 - a number
+        f"FROM history WHERE batch_end_offset <= {as_of}"
+    ).to_pylist()
+    oldest, newest = rows[0]["oldest"], rows[0]["newest"]
+    return None if oldest is None else (oldest, newest)
+
+
 class _Asked:
     """Queries with the offset, the unit of time and the common parts filled in."""
 
@@ -115,7 +132,8 @@ class _Asked:
             "SELECT coalesce(epoch(max(append_time) - min(append_time)), 0) AS seconds "
             "FROM history WHERE batch_end_offset <= %(as_of)d"
         )[0]["seconds"]
-        self._parts["unit"] = next((unit for unit, until in _UNITS if seconds <= until), "day")
+        self.unit = next((unit for unit, until in _UNITS if seconds <= until), "day")
+        self._parts["unit"] = self.unit
 
     def rows(self, text: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._database.ask_sql(text % self._parts).to_pylist()
@@ -141,6 +159,9 @@ def _leadership(asked: _Asked) -> Section:
             "count(*) FILTER (WHERE leader < 0) AS without_leader, max(from_time) AS last_change "
             "%(churn)s GROUP BY ALL ORDER BY changes DESC, topic, partition LIMIT %(most)d"
         ),
+        f"Each group of bars is one {asked.unit}. High bars: brokers stopped or failed, or leaders "
+        "were moved. Bars without leader: clients could neither read nor write these partitions.",
+        "Partitions with the most changes first.", asked.unit,
     )  # fmt: skip
 
 
@@ -160,6 +181,9 @@ def _principals(asked: _Asked) -> Section:
         "Records that each principal wrote. Derived changes are not counted.",
         total, "records", ChartKind.BARS,
         [{"principal": row["principal"], "records": row["records"]} for row in rows], rows,
+        "One bar per principal. \"(not recorded)\" wrote without a name: the cluster did not ask "
+        "for one, or a node wrote by itself.",
+        "Principals with the most records first.",
     )  # fmt: skip
 
 
@@ -177,6 +201,8 @@ def _configs(asked: _Asked) -> Section:
             "%(drift)s SELECT * FROM drifted ORDER BY changes DESC, resource_type, "
             "resource_name, config_name LIMIT %(most)d"
         ),
+        "One bar per setting: the number of resources where it has another value now.",
+        "Settings with the most changes first; - means that no value was set.",
     )  # fmt: skip
 
 
@@ -204,6 +230,10 @@ def _isr(asked: _Asked) -> Section:
             "AS seconds_below FROM steps GROUP BY topic_id, topic, partition HAVING shrinks > 0 "
             "ORDER BY shrinks DESC, topic, partition LIMIT %(most)d"
         ),
+        f"Each group of bars is one {asked.unit}. Shrinks and as many expansions: replicas fell "
+        "behind and came back. Shrinks alone: replicas are missing still.",
+        "Partitions with the most shrinks first; seconds below is how long replicas were missing.",
+        asked.unit,
     )  # fmt: skip
 
 
@@ -223,4 +253,7 @@ def _fencing(asked: _Asked) -> Section:
             "still_fenced FROM phases WHERE fenced GROUP BY ALL "
             "ORDER BY max_seconds DESC, broker_id LIMIT %(most)d"
         ),
+        "Each bar counts how often a broker was fenced for so many seconds. Bars far to the right: "
+        "brokers that took long to come back.",
+        "Brokers that were fenced longest first.",
     )  # fmt: skip

@@ -23,13 +23,14 @@ def write_report(session: Session, source: AuditSource, target: Path) -> None:
     from quorate.cli.report_page import page, require_matplotlib
 
     require_matplotlib()
-    from audit.report import TABLES_READ, make_report
+    from audit.report import TABLES_READ, covered, make_report
 
     plan, end_offset = look_at(session, source)
     with session.progress("reading", None), database(source, plan, TABLES_READ) as found:
         sections = make_report(found, source.limit())
+        span = covered(found, source.limit())
     answered = source.answered_to(end_offset)
-    text = page(str(source.folder or source.log), answered, sections)
+    text = page(str(source.folder or source.log), answered, sections, span)
     try:
         target.write_text(text, encoding="utf-8")
     except OSError as error:

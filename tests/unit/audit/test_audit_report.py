@@ -13,8 +13,9 @@ import pytest
 from audit.database import database_of_export, database_of_log
 from audit.directory import plan_source
 from audit.export import export_log
-from audit.report import TABLES_READ, ChartKind, Section, make_report
+from audit.report import TABLES_READ, ChartKind, Section, covered, make_report
 from quorate.cli.main import main
+from quorate.cli.report_chart import chart
 from quorate.cli.report_page import page
 from statemachine.records import (
     BrokerFencedEvent,
@@ -147,6 +148,58 @@ def test_a_section_without_anything_has_no_chart() -> None:
     text = page("log", 0, [empty])
     assert "<svg" not in text
     assert "<strong>0</strong> shrinks" in text
+    assert "Nothing of this kind happened up to this offset." in text
+
+
+def test_the_page_says_what_each_chart_means_and_in_which_units(
+    sections: dict[str, Section],
+) -> None:
+    text = page("log", 14, [*sections.values()])
+    for section in sections.values():
+        assert f'href="#{section.name}"' in text
+        assert html.escape(section.reading) in text
+        assert html.escape(section.order) in text
+    assert {section.unit for section in sections.values()} == {"", "minute"}
+    for label in ("changes per minute", "time (UTC)", "seconds", "times unfenced", "records"):
+        assert f">{label}</text>" in text
+
+
+def test_charts_have_the_colours_of_the_page(sections: dict[str, Section]) -> None:
+    """Black text on a dark page, or a white ground, would be hard to read there."""
+    for section in sections.values():
+        drawn = chart(section)
+        assert "currentColor" in drawn
+        used = set(re.findall(r"#[0-9a-f]{6}", drawn))
+        assert used <= {"#3f7fbf", "#c8651b"}, (section.name, used)
+
+
+@pytest.mark.parametrize("seconds", [[0.0], [0.0, 0.0], [1.5, 90_000.0]])
+def test_a_histogram_begins_at_zero(seconds: list[float]) -> None:
+    rows = [{"seconds": value} for value in seconds]
+    drawn = chart(Section("f", "F", "", len(rows), "times", ChartKind.HISTOGRAM, rows, []))
+    assert "\u2212" not in drawn  # the minus sign of matplotlib
+
+
+def test_long_names_are_cut_in_a_chart_and_whole_in_the_table() -> None:
+    names = [f"User:{'x' * 300}-{number}" for number in range(2)]
+    rows = [{"principal": name, "records": 1_234_567} for name in names]
+    section = Section("principals", "P", "", 2, "records", ChartKind.BARS, rows, rows)
+    drawn = chart(section)
+    assert drawn.count(f"User:{'x' * 34}\u2026</text>") == 2
+    assert drawn.count(">1,234,567</text>") == 2
+    text = page("log", 0, [section])
+    assert all(name in text for name in names)
+    assert '<td class="number">1,234,567</td>' in text
+
+
+def test_the_times_that_a_report_covers(log: AuditLog) -> None:
+    with database_of_log(plan_source(log.home), TABLES_READ) as database:
+        span = covered(database)
+        assert span is not None
+        assert covered(database, 0) is None
+    assert (span[1] - span[0]).total_seconds() == pytest.approx(0.013, abs=0.003)
+    text = page("log", 14, [], span)
+    assert "records from 2023-11-14 22:13:20 to 2023-11-14 22:13:20" in text
 
 
 def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
