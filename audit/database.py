@@ -244,4 +244,6 @@ def _invalid(error: Exception, text: str) -> QueryError:
     hint = ""
     if "syntax error" in message and re.search(r'(?<![".\w])offset\b(?!")', text, re.IGNORECASE):
         hint = "; the column offset needs double quotes, because OFFSET is a word of SQL"
+    if message.startswith("Permission Error"):
+        hint = "; a query reads the tables of the audit trail and nothing else"
     return QueryError(f"{message}{hint}")

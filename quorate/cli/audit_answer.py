@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorate.cli.audit_extra import need_arrow, reported_damage
+from quorate.cli.audit_source import (
+    check_is_no_export,
+    check_one_source,
+    no_export,
+    unknown_table,
+)
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -44,8 +50,7 @@ class AuditSource:
             CliError: They contradict each other, or pyarrow is not installed.
             AuditError: The engine is not installed.
         """
-        if (self.folder is None) == (self.log is None):
-            raise CliError("name either --export or --log", code=Exit.USAGE)
+        check_one_source(self.folder, self.log)
         if self.uncommitted and self.log is None:
             raise CliError(
                 "--uncommitted reads a log; an export has what `quorate export` took in",
@@ -91,6 +96,12 @@ def answer(
             database(source, plan, query.tables, query.types) as found,
         ):
             rows = found.ask(query)
+    topic = query.arguments.get("topic")
+    if topic is not None and not rows.num_rows:
+        session.warn(
+            f"nothing was found for the topic {topic!r} as of offset "
+            f"{source.answered_to(end_offset)}; capital and small letters differ in its name"
+        )
     _show(session, kind, columns, rows, source.answered_to(end_offset))
 
 
@@ -112,9 +123,8 @@ def answer_sql(session: Session, text: str, source: AuditSource) -> None:
         try:
             table = found.ask_sql(text)
         except QueryError as error:
-            names = ", ".join([*TABLES, *(name for name, _ in views())])
-            hint = f"there are {names}" if "Table with name" in str(error) else ""
-            raise CliError(str(error), hint=hint, code=Exit.USAGE) from error
+            unknown = unknown_table(str(error), [*TABLES, *(name for name, _ in views())])
+            raise unknown or CliError(str(error), code=Exit.USAGE) from error
     columns = table.schema.names
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
@@ -163,11 +173,15 @@ def look_at(session: Session, source: AuditSource) -> tuple[ReadPlan | None, int
     if source.log is None:
         from audit.export_files import ExportFolder
 
-        ranges = ExportFolder(source.folder or Path()).ranges()
-        return None, max((each.end for each in ranges), default=0)
+        folder = source.folder or Path()
+        ranges = ExportFolder(folder).ranges()
+        if not ranges:
+            raise no_export(folder)
+        return None, _up_to(session, source, ranges[-1].end)
     from audit.directory import plan_source
 
     log = source.log
+    check_is_no_export(log)
     with reported_damage():
         plan = plan_source(log, with_unknown=source.uncommitted)
         whole = plan_source(log, with_unknown=True) if plan.problems else plan
@@ -178,7 +192,18 @@ def look_at(session: Session, source: AuditSource) -> tuple[ReadPlan | None, int
             f"{log}: answered as of offset {plan.end_offset}; what follows, up to "
             f"{whole.end_offset}, is not known to be committed, and --uncommitted takes it in"
         )
-    return plan, plan.end_offset
+        return plan, plan.end_offset
+    return plan, _up_to(session, source, plan.end_offset)
+
+
+def _up_to(session: Session, source: AuditSource, end_offset: int) -> int:
+    """Return the end of a source; warn if the question is about what lies behind it."""
+    if source.as_of is not None and source.as_of > end_offset:
+        session.warn(
+            f"{source.folder or source.log}: ends at offset {end_offset}, below --as-of "
+            f"{source.as_of}; answered as of {end_offset}"
+        )
+    return end_offset
 
 
 def _show(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quorate.cli.audit_answer import AuditSource, database, look_at
+from quorate.cli.audit_source import check_writable
 from quorate.cli.exits import CliError
 from quorate.cli.output import Result
 from quorate.cli.session import Session
@@ -23,6 +24,7 @@ def write_report(session: Session, source: AuditSource, target: Path) -> None:
     from quorate.cli.report_page import page, require_matplotlib
 
     require_matplotlib()
+    check_writable(target)
     from audit.report import TABLES_READ, covered, make_report
 
     plan, end_offset = look_at(session, source)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from audit.export import export_log
+from audit.export_files import ExportFolder
 from quorate.cli.main import main
 from statemachine.records import ConfigRecord, FeatureLevelRecord, NoOpRecord
 from tests.support.audit_answers import trimmed_log
@@ -82,9 +83,62 @@ def test_one_source_is_named(
     assert "either --export or --log" in errors
     status, _, errors = asks(capsys, "leaders", "--export", export, "--log", str(tmp_path))
     assert status == 2
+    assert "not both" in errors
     status, _, errors = asks(capsys, "leaders", "--export", str(tmp_path))
     assert status == 1
     assert "contains no export" in errors
+
+
+def test_a_source_that_has_no_answer_says_what_to_do(
+    export: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty folder, a log in place of an export, the reverse, and exports that have no part."""
+    home, target = trimmed_log(tmp_path / "node").home, tmp_path / "out"
+    status, _, errors = asks(capsys, "leaders", "--export", str(tmp_path))
+    assert (status, f"quorate export DATA_DIRECTORY --to {tmp_path}" in errors) == (1, True)
+    status, _, errors = asks(capsys, "leaders", "--export", str(home))
+    assert (status, "it is a data directory (name it with --log)" in errors) == (1, True)
+    status, _, errors = asks(capsys, "leaders", "--log", export)
+    assert (status, "it is an export (name it with --export)" in errors) == (1, True)
+    with ExportFolder(target).locked():
+        (target / "history" / "_unfinished.parquet").touch()
+        status, _, errors = asks(capsys, "leaders", "--export", str(target))
+        assert (status, "contains no export yet; one is running" in errors) == (1, True)
+    status, _, errors = asks(capsys, "leaders", "--export", str(target))
+    assert (status, "one was stopped" in errors) == (1, True)
+    assert "run the same `quorate export` again" in errors
+    # The part that is complete is answered while the next one is written.
+    export_log(home, target)
+    with ExportFolder(target).locked():
+        (target / "history" / "_unfinished.parquet").touch()
+        status, answer, errors = asks(capsys, "leaders", "--export", str(target))
+        assert (status, bool(answer), errors) == (0, True, "")
+
+
+def test_a_question_about_what_is_not_there_warns(
+    export: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, answer, errors = asks(capsys, "configs", "--export", export, "--topic", "Nobody")
+    assert answer is not None
+    assert (status, answer["rows"]) == (0, [])
+    assert "nothing was found for the topic 'Nobody'" in errors
+    status, answer, errors = asks(capsys, "configs", "--export", export, "--as-of", "99999")
+    assert answer is not None
+    end = answer["as_of_offset"]
+    assert (status, end < 99999) == (0, True)
+    assert f"answered as of {end}" in errors
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_reading(
+    export: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("read the source first")
+
+    monkeypatch.setattr("quorate.cli.audit_report.look_at", read)
+    target = tmp_path / "missing" / "report.html"
+    status, _, errors = asks(capsys, "report", "--export", export, "--to", str(target))
+    assert (status, f"there is no folder {target.parent}" in errors) == (1, True)
 
 
 def test_questions_are_answered_without_java(
@@ -134,6 +188,8 @@ def test_a_query_of_ones_own(
     ("text", "problem"),
     [
         ("SELECT * FROM hist", "there are history, topics"),
+        ("SELECT * FROM histori", "there is no table or view histori (did you mean history?"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "reads the tables of the audit trail"),
         ("DELETE FROM history", "nothing else is run"),
         ("SELECT a.topic, b.topic FROM topics a, topics b", "give them names with AS"),
     ],
