@@ -133,9 +133,7 @@ class Watch:
             finally:
                 call.cancel()
             if isinstance(failure, LogTruncationError):
-                if not await self._is_kept():
-                    raise await self._located(failure)
-                failure = UnavailableError(f"the log of this node is a former one: {failure}")
+                failure = await self._unconfirmed(failure)
             self._evaluate(failure, address)
             now = loop.time()
             lost_at = now if lost_at is None else lost_at
@@ -245,6 +243,20 @@ class Watch:
         )
         self._newest.meet(answer)
         return answer
+
+    async def _unconfirmed(self, failure: LogTruncationError) -> UnavailableError:
+        """Return why the leader does not confirm a truncation: another node is asked then.
+
+        Raises:
+            LogTruncationError: It does; with the first offset that differs.
+        """
+        try:
+            if await self._is_kept():
+                return UnavailableError(f"the log of this node is a former one: {failure}")
+            confirmed = await self._located(failure)
+        except UnavailableError as error:
+            return error
+        raise confirmed
 
     async def _is_kept(self) -> bool:
         """Whether the leader has what was handed out: then a former voter has called it lost."""

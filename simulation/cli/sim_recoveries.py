@@ -1,4 +1,4 @@
-"""``quorate sim recoveries``: logs that lose history, their consumers and their programs."""
+"""``quorate sim recoveries``: logs that lose history, their readers and their programs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHUNK = 8
               help="Processes at a time.")  # fmt: skip
 @pass_session
 def recoveries(session: Session, seeds: int, first: int, jobs: int) -> None:
-    """Lose majorities, recover from one disk, and check consumers and programs over it.
+    """Lose majorities, recover from one disk, and check readers and programs over it.
 
     In every run: no record of the surviving history is skipped, every truncation is reported at its
     true offset, deposed leaders and former voters cause no false alarm, no output of

@@ -11,10 +11,14 @@ class RecoveryCounts:
 
     recoveries: int = 0
     lossy_recoveries: int = 0
-    """Recoveries after which a record that a consumer had read is gone."""
+    """Recoveries after which a record that a reader had read is gone."""
     batches_read: int = 0
     truncations: int = 0
     """Reported to consumers, each at the true offset."""
+    batches_watched: int = 0
+    """Handed out by the watch."""
+    watch_truncations: int = 0
+    """Reported to the watch, each at the true offset."""
     deposed_asked: int = 0
     """Calls of consumers that a cut-off node answered, mostly a deposed leader."""
     former_voters: int = 0

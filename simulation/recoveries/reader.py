@@ -1,8 +1,7 @@
 """A consumer of a log that loses history, compared with the history that survived.
 
 It is the client library's consumer, and asks any node: deposed leaders, replicas that lag, former
-voters with their old directories. What it has read is kept batch by batch, with the number of the
-recoveries before it.
+voters with their old directories.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from quorate.client.batches import LogRecord
 from quorate.client.caller import may_ask_again
@@ -27,10 +26,10 @@ from quorate.services.admission import Gate
 from quorate.services.errors import RequestRefusedError
 from quorate.services.log_reads import LogReads
 from quorate.services.ports import ServedNode
-from quorum.batch import read_header, scan_batches
+from quorum.batch import read_header
 from quorum.errors import ErrorCode, QuorumUsageError, StorageError
 from quorum.log_position import LogPosition
-from quorum.types import ZERO_UUID, Uuid
+from quorum.types import Uuid
 from quorum.v1.errors_pb2 import DivergenceHint, LeaderHint
 from quorum.v1.metadata_pb2 import (
     FetchLogRequest,
@@ -42,42 +41,16 @@ from quorum.v1.metadata_pb2 import (
 )
 from simulation.invariants.violation import Violation
 from simulation.recoveries.counts import RecoveryCounts
+from simulation.recoveries.read_history import FALSE_ALARM, SKIPPED, ReadHistory, batches_in
 from simulation.recoveries.world import Node, World
 from simulation.served import Served
 
-SKIPPED = "recovery-skip"
-"""A record of the surviving history was not read, or one that is not in it was kept."""
-INEXACT = "recovery-truncation"
-"""A truncation was reported at another offset than the first one that differs."""
-FALSE_ALARM = "recovery-false-alarm"
-"""A truncation was reported although nothing that was read is gone."""
 RESTART_SHARE = 0.1
 RESTART_SHARE_BETWEEN = 0.5
 """While a newer incarnation was met and the position is not verified in it yet."""
 
 # What the consumer warns of is what the run causes.
 logging.getLogger("quorate.client.log_consumer").addHandler(logging.NullHandler())
-
-
-class Batch(NamedTuple):
-    """One batch that was read."""
-
-    base: int
-    end: int
-    data: bytes
-    recoveries: int = 0
-    """Recoveries before it was read."""
-
-
-def batches_in(data: bytes, recoveries: int = 0) -> list[Batch]:
-    """Return the batches in these bytes."""
-    found = scan_batches(data) if data else ()
-    return [
-        Batch(
-            each.base_offset, each.end_offset, data[each.position : each.end_position], recoveries
-        )
-        for each in found
-    ]
 
 
 class _Calls:
@@ -129,12 +102,12 @@ class _Calls:
         except RequestRefusedError as error:
             is_former = error.code is ErrorCode.LOG_INCARNATION_MISMATCH
             self._reader.note_refusal(is_former=is_former)
-            _raise(error)
+            raise_as_client(error)
         except (StorageError, QuorumUsageError) as error:
             raise UnavailableError(str(error)) from error
 
 
-def _raise(error: RequestRefusedError) -> NoReturn:
+def raise_as_client(error: RequestRefusedError) -> NoReturn:
     """Raise what the client library raises after it retried elsewhere in vain."""
     leader = next((each for each in error.details if isinstance(each, LeaderHint)), None)
     divergence = next((each for each in error.details if isinstance(each, DivergenceHint)), None)
@@ -152,24 +125,12 @@ class Reader:
         self._rng = rng
         self._counts = counts
         self._world: World
-        self.read: list[Batch] = []
-        self.kept: Mapping[int, bytes] = {}
-        """The log with which the present incarnation began, by base offset."""
-        self._incarnations = [ZERO_UUID]
-        """One for each recovery, and the first."""
-        self._met = 0
-        """The newest incarnation that an answer named, also to an earlier process, as a place in
-        that list.
-        """
+        self.history = ReadHistory("consumer")
         self._asked: Node | None = None
         """Asked next, in place of any node."""
         self._truncated_in = 0
         """The incarnation in which the last truncation was reported, as such a place."""
         self._open(LogPosition(0))
-
-    @property
-    def _recoveries(self) -> int:
-        return len(self._incarnations) - 1
 
     def meet(
         self, world: World, incarnation: Uuid, kept: Mapping[int, bytes] | None = None
@@ -177,8 +138,7 @@ class Reader:
         """Go on in another world; ``kept``: the log of a recovery that began it."""
         self._world = world
         if kept is not None:
-            self.kept = kept
-            self._incarnations.append(incarnation)
+            self.history.begin(incarnation, kept)
 
     def node(self, *, to_leader: bool) -> Node:
         """Return the node to ask; the client library finds one that leads, as far as it knows.
@@ -243,33 +203,23 @@ class Reader:
             self.poll()
         self._asked = None
 
-    def first_lost(self) -> int:
-        """Return the first offset read that is not in the surviving history; -1 for none."""
-        for each in self.read:
-            if each.recoveries < self._recoveries and self.kept.get(each.base) != each.data:
-                return each.base
-        return -1
-
     def note(self, incarnation: Uuid) -> None:
         """Note which incarnation an answer named."""
-        self._met = max(self._met, self._place(incarnation))
+        self.history.meet(self.history.place(incarnation))
 
     def note_refusal(self, *, is_former: bool) -> None:
         """Count the refusals of former voters."""
         self._counts.former_refusals += is_former
 
-    def _place(self, incarnation: Uuid) -> int:
-        return self._incarnations.index(incarnation or ZERO_UUID)
-
     def _open(self, position: LogPosition) -> None:
-        place = self._place(position.log_incarnation)
+        place = self.history.place(position.log_incarnation)
         # The position is all that is left of a process, so it has to name the newest one met.
-        self._met = max(self._met, place, self._truncated_in)
+        self.history.meet(max(place, self._truncated_in))
         self._calls = _Calls(self)
         self._consumer = LogConsumer(self._calls, reset=self._policy, position=position)
 
     def _restart_share(self, position: LogPosition) -> float:
-        is_between = self._place(position.log_incarnation) < self._met
+        is_between = self.history.place(position.log_incarnation) < self.history.met
         return RESTART_SHARE_BETWEEN if is_between else RESTART_SHARE
 
     def _offset(self) -> int:
@@ -286,50 +236,24 @@ class Reader:
         raise AssertionError("a service waits for something, in a simulated call")
 
     def _truncated(self, offset: int, read_to: int, *, is_exact: bool = True) -> None:
-        lost = self.first_lost()
-        if lost < 0:
-            raise Violation(FALSE_ALARM, "nothing that was read is gone", reported=offset)
-        if offset != lost or not is_exact:
-            raise Violation(
-                INEXACT, "the truncation was reported elsewhere", reported=offset, lost=lost,
-                read_to=read_to, is_exact=is_exact,
-            )  # fmt: skip
+        self.history.truncate(offset, read_to, is_exact=is_exact)
         self._counts.truncations += 1
-        self._truncated_in = self._met
-        self.read = [each for each in self.read if each.base < offset]
+        self._truncated_in = self.history.met
 
     def _take(self, before: int, after: int, handed_out: list[int]) -> None:
         fetched = self._calls.fetched
         if fetched is None:
             raise Violation(SKIPPED, "the position moved without a fetch", read_to=after)
-        incarnation = self._place(fetched.log_incarnation)
-        if incarnation < self._met:
-            raise Violation(SKIPPED, "records of a former incarnation were taken", at=before)
+        incarnation = self.history.place(fetched.log_incarnation)
         found = batches_in(fetched.records, incarnation)
         taken = [each for each in found if before <= each.base < after]
-        end = self.read[-1].end if self.read else 0
-        if not taken or taken[0].base != end or taken[-1].end != after:
-            raise Violation(SKIPPED, "records were skipped", read_to=end, goes_on=after)
         stored = [
             offset
             for each in taken
             if not read_header(each.data).is_control
             for offset in range(each.base, each.end)
         ]
+        self.history.take(taken, after, incarnation)
         if handed_out != stored:
             raise Violation(SKIPPED, "records were not handed out", stored=stored, got=handed_out)
-        # A former voter serves what it has. Its reader cannot know of the recovery yet.
-        if incarnation == self._recoveries and self.first_lost() >= 0:
-            raise Violation(SKIPPED, "a truncation was not reported", lost=self.first_lost())
         self._counts.batches_read += len(taken)
-        self.read += taken
-
-    def check_end(self, log: bytes) -> None:
-        """Require that exactly the surviving history was read.
-
-        Raises:
-            Violation: It was not.
-        """
-        true = [(each.base, each.data) for each in batches_in(log)]
-        if [(each.base, each.data) for each in self.read] != true:
-            raise Violation(SKIPPED, "what was read is not the surviving history")

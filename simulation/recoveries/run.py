@@ -1,6 +1,6 @@
 """One run: a cluster loses its majority, is recovered from one disk, and goes on; repeatedly.
 
-Consumers and programs go on over every recovery. Five properties are checked (see ``NAMES``).
+Consumers, a watch and programs go on over every recovery. Five properties are checked: ``NAMES``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from simulation.memory_filesystem import MemoryFileSystem
 from simulation.operator import asked
 from simulation.recoveries.counts import RecoveryCounts
 from simulation.recoveries.process import PROCESSED_ONCE, ZOMBIE, Process, check_outputs
-from simulation.recoveries.reader import FALSE_ALARM, INEXACT, SKIPPED, Reader, batches_in
+from simulation.recoveries.read_history import (
+    FALSE_ALARM,
+    INEXACT,
+    SKIPPED,
+    ReadHistory,
+    batches_in,
+)
+from simulation.recoveries.reader import Reader
+from simulation.recoveries.watcher import Watcher
 from simulation.recoveries.world import CLUSTER, Node, World, voter
 from snapshot.config import SnapshotConfig
 
@@ -35,6 +43,7 @@ LAGGING_SHARE = 0.5
 ASLEEP_SHARE = 0.5
 TAKEOVER_SHARE = 0.004
 CUT_SHARE = 0.006
+WATCH_SHARE = 0.15
 HEAL_SHARE = 0.012
 
 
@@ -49,6 +58,8 @@ class RecoveryRun:
             Reader(policy, self._rng, self.counts)
             for policy in (ResetPolicy.NONE, ResetPolicy.EARLIEST, ResetPolicy.LATEST)
         ]
+        self._watcher_rng = random.Random(f"watcher {seed}")
+        self._watcher = Watcher(self._watcher_rng, self.counts)
         self._asleep: Reader | None = None
         """Reads nothing for a while."""
         self._processes: list[Process] = []
@@ -66,6 +77,12 @@ class RecoveryRun:
         Raises:
             Violation: A guarantee does not hold.
         """
+        try:
+            return self._run()
+        finally:
+            self._watcher.close()
+
+    def _run(self) -> RecoveryCounts:
         voters = tuple(voter(node_id) for node_id in (1, 2, 3))
         disks = {each.key.id: MemoryFileSystem() for each in voters}
         for each in voters:
@@ -87,10 +104,15 @@ class RecoveryRun:
     def _new_world(self, disks: dict[NodeId, MemoryFileSystem]) -> World:
         return World(self._rng, self._clock, disks, sorted(disks), snapshots=NOTHING_TRIMMED)
 
+    @property
+    def _histories(self) -> list[ReadHistory]:
+        return [*(each.history for each in self._readers), self._watcher.history]
+
     def _enter(self, world: World, kept: dict[int, bytes] | None = None) -> None:
         self._world = world
         for reader in self._readers:
             reader.meet(world, self._incarnation, kept)
+        self._watcher.meet(world, self._incarnation, kept)
         for process in self._processes:
             process.world = world
 
@@ -109,6 +131,8 @@ class RecoveryRun:
             reader = rng.choice(self._readers)
             if reader is not self._asleep:
                 reader.poll()
+        if self._watcher_rng.random() < WATCH_SHARE:
+            self._watcher.poll()
         if rng.random() < TAKEOVER_SHARE or all(each.has_ended for each in self._processes):
             self._take_over()
         for process in self._processes:
@@ -160,7 +184,7 @@ class RecoveryRun:
         new = self._new_world({left: fs})
         log = _log(new.nodes[left])
         self._enter(new, {each.base: each.data for each in batches_in(log)})
-        self.counts.lossy_recoveries += any(each.first_lost() >= 0 for each in self._readers)
+        self.counts.lossy_recoveries += any(each.first_lost() >= 0 for each in self._histories)
         last = check_outputs(log)
         self.counts.reprocessed += sum(max(0, newest - last) for newest in before)
         self._grow(left)
@@ -226,11 +250,12 @@ class RecoveryRun:
                     continue
                 for reader in self._readers:
                     reader.poll()
-                ends = {reader.read[-1].end if reader.read else 0 for reader in self._readers}
-                if ends == {goal} and all(each.first_lost() < 0 for each in self._readers):
+                self._watcher.poll()
+                ends = {each.end for each in self._histories}
+                if ends == {goal} and all(each.first_lost() < 0 for each in self._histories):
                     log = _log(leader)
-                    for reader in self._readers:
-                        reader.check_end(log)
+                    for each in self._histories:
+                        each.check_end(log)
                     check_outputs(log, acknowledged=world.acknowledged)
                     return
         raise Violation(SKIPPED, "the surviving history was not read to its end", end=goal)

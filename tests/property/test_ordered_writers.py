@@ -28,7 +28,7 @@ from quorate.client import (
 )
 from quorate.client.writer import Writer
 from quorum.errors import ErrorCode
-from tests.support.virtual_loop import run_virtually
+from simulation.harness.virtual_loop import run_virtually
 from tests.support.writer_world import NAME, STALL_SECONDS, Write, WriterWorld, setting
 
 SEEDS = range(60)

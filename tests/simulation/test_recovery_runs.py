@@ -20,6 +20,7 @@ def test_runs_with_recoveries() -> None:
         assert failure == ""
         total.add(counts)
     assert min(total.recoveries, total.lossy_recoveries, total.truncations, total.zombies) > 0
+    assert min(total.batches_watched, total.watch_truncations) > 0
     assert logging.getLogger("quorate.client.log_consumer").level == level
 
 

@@ -7,11 +7,14 @@ from typing import Any
 
 from quorate.client import log_consumer
 from quorate.client.batches import LogRecord
+from quorate.client.errors import LogTruncationError
 from quorate.client.log_consumer import LogConsumer
 from quorate.client.results.metadata import FetchLogResponse
+from quorate.client.watch import Watch
 from quorate.controller.group import GroupFormer
 from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
 from quorate.services.log_range import LogRange
+from quorate.services.watch_cursor import WatchCursor
 from quorum.core.following import snapshot_install
 from quorum.core.messages.received_records import VotersAt
 from quorum.core.state.core_state import CoreState
@@ -20,8 +23,9 @@ from quorum.log_position import Divergence, Lineage, LogPosition
 from quorum.transport import hello
 from quorum.types import SnapshotId
 from quorum.v1.errors_pb2 import DivergenceHint
+from quorum.v1.metadata_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from simulation.recoveries.process import PROCESSED_ONCE, ZOMBIE
-from simulation.recoveries.reader import FALSE_ALARM, INEXACT, SKIPPED
+from simulation.recoveries.read_history import FALSE_ALARM, INEXACT, SKIPPED
 from statemachine import prepare
 from statemachine.commands import Command, WithPosition
 from statemachine.prepare import Prepared, positions
@@ -105,6 +109,43 @@ def lagging_replica_calls_it_truncated(patch: Patch) -> None:
     patch.setattr(LogRange, "check_position", check)
 
 
+def watch_resumed_without_a_word(patch: Patch) -> None:
+    """A node of a recovered cluster resumes a watch, and does not compare what it has read."""
+    resume = WatchCursor.resume
+
+    def resume_unchecked(cursor: WatchCursor, offset: int, epoch: int) -> None:
+        if cursor._node.log_incarnation.number:
+            cursor.offset, cursor.epoch = offset, epoch
+        else:
+            resume(cursor, offset, epoch)
+
+    patch.setattr(WatchCursor, "resume", resume_unchecked)
+
+
+def watch_goes_on_at_the_first_answer(patch: Patch) -> None:
+    """A watch reports a truncation where the node that refused it said, and asks no further."""
+
+    async def located(_: Watch, failure: LogTruncationError) -> LogTruncationError:
+        return failure
+
+    patch.setattr(Watch, "_located", located)
+
+
+def watch_forgets_where_it_was_cut(patch: Patch) -> None:
+    """A watch does not note the incarnation of the leader that says what it has lost."""
+    ask = Watch._ask
+
+    async def ask_and_forget(
+        watch: Watch, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse:
+        before = watch._newest.number
+        answer = await ask(watch, request)
+        watch._newest.number = before
+        return answer
+
+    patch.setattr(Watch, "_ask", ask_and_forget)
+
+
 def position_written_apart(patch: Patch) -> None:
     """A command is written without the position that it carries."""
 
@@ -166,6 +207,27 @@ BUGS = (
         lagging_replica_calls_it_truncated,
         (FALSE_ALARM,),
         "320.4: a replica that is merely behind never calls a consumer diverged",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "watch-resumed-without-a-word",
+        watch_resumed_without_a_word,
+        (SKIPPED,),
+        "320.9: a watch is compared with a new incarnation of the log",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "watch-goes-on-at-the-first-answer",
+        watch_goes_on_at_the_first_answer,
+        (INEXACT,),
+        "320.9, 279.2: a watch locates a truncation as a consumer does",
+        experiment=RECOVERIES,
+    ),
+    Bug(
+        "watch-forgets-where-it-was-cut",
+        watch_forgets_where_it_was_cut,
+        (SKIPPED,),
+        "ADR 65: a reader never goes back to an older incarnation than one it has met",
         experiment=RECOVERIES,
     ),
     Bug(

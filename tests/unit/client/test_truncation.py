@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.client import Client, LogPosition, LogTruncationError, ResetPolicy
+from quorate.client import (
+    Client,
+    LogPosition,
+    LogTruncationError,
+    ResetPolicy,
+    UnavailableError,
+    Watch,
+)
+from quorate.client import watch as watch_module
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.incarnation import LogIncarnation
 from quorum.log_position import FIRST_INCARNATION_ID
@@ -172,6 +180,41 @@ def test_a_watch_is_compared_with_a_new_incarnation_too(is_kept):
                 with pytest.raises(LogTruncationError, match="at the latest from offset 3"):
                     await anext(again)
             await again.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_a_watch_waits_for_a_leader_that_confirms_a_truncation(monkeypatch):
+    """Without one the watch goes on; it ended with UnavailableError."""
+    monkeypatch.setattr(watch_module, "SILENCE_SECONDS_MAX", 0.3)
+    ask, failed = Watch._ask, []
+
+    async def scenario():
+        log, nodes = cluster(1)
+        for text in "ab":
+            nodes[0].commit(value(text))
+
+        async def ask_in_vain_once(watch, request):
+            try:
+                return await ask(watch, request)
+            except UnavailableError as error:
+                failed.append(error)
+                log.leader = nodes[0].node_id
+                raise
+
+        monkeypatch.setattr(Watch, "_ask", ask_in_vain_once)
+        async with serving(*nodes), client_of(nodes) as client:
+            watch = client.watch()
+            events = aiter(watch)
+            await anext(events)
+            await events.aclose()
+            begin_incarnation(log, nodes[0], is_kept=False)
+            nodes[0].commit(value("later"))
+            log.leader = None
+            again = aiter(client.watch(position=watch.position))
+            with pytest.raises(LogTruncationError, match="at the latest from offset 3"):
+                await anext(again)
+            assert failed
 
     asyncio.run(scenario())
 
