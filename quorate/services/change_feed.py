@@ -5,8 +5,8 @@ for it. Memory is therefore bounded by this feed's cache, however slow a watcher
 
 Waking a watcher costs some 0.1 ms of the event loop, so a change for each of a thousand watchers
 would leave no time for writes. The feed therefore moves its end in steps. The first change after a
-pause is passed on at once. The next step waits in proportion to the number of watchers, and then
-takes all changes of that time as one message.
+pause is passed on at once. The next step waits in proportion to what the last ones took
+(``fan_out_pace``), and then takes all changes of that time as one message.
 
 See: docs/adr/0060-watchers-are-woken-in-steps.md.
 """
@@ -17,6 +17,7 @@ import asyncio
 from contextlib import suppress
 
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
+from quorate.services.fan_out_pace import FanOutPace
 from quorate.services.ports import Cancel, ServedNode
 from quorate.services.watch_cursor import WatchCursor
 from quorum.batch import scan_batches
@@ -25,8 +26,6 @@ CACHED_MESSAGES_MAX = 32
 """Messages kept for other watchers that come by the same offset."""
 PROGRESS_SECONDS = 5.0
 """A watcher that waits is woken after so many seconds without a change, to get its position."""
-STEP_SECONDS_PER_WATCHER = 0.0005
-"""Least time between two steps of the end, for each watcher that waits: 50 ms for a hundred."""
 WOKEN_PER_TURN = 64
 """Watchers woken in one turn of the event loop; requests and Fetches get the turns between."""
 
@@ -42,6 +41,7 @@ class ChangeFeed:
         """Who waits: offset, and when its progress is due. In the order of that time."""
         self._step: asyncio.TimerHandle | None = None
         self._step_not_before = 0.0
+        self._pace = FanOutPace()
         self._progress: asyncio.TimerHandle | None = None
         self._waking: set[asyncio.Task[None]] = set()
         self._cancel: Cancel = node.subscribe(self._on_published)
@@ -57,6 +57,7 @@ class ChangeFeed:
 
     async def wait_beyond(self, offset: int) -> bool:
         """Whether changes beyond ``offset`` may be sent; False after ``PROGRESS_SECONDS``."""
+        self._pace.returned()
         if self._end_offset > offset:
             return True
         loop = asyncio.get_running_loop()
@@ -117,12 +118,13 @@ class ChangeFeed:
         self._step = None
         self._end_offset = WatchCursor.visible_end(self._node)
         loop = asyncio.get_running_loop()
-        self._step_not_before = loop.time() + STEP_SECONDS_PER_WATCHER * len(self._waiting)
+        self._step_not_before = loop.time() + self._pace.step_seconds(len(self._waiting))
         by_offset: dict[int, list[asyncio.Future[bool]]] = {}
         for future, (offset, _due) in self._waiting.items():
             if offset < self._end_offset:
                 by_offset.setdefault(offset, []).append(future)
         if by_offset:
+            self._pace.begin(sum(map(len, by_offset.values())))
             task = loop.create_task(self._wake(by_offset))
             self._waking.add(task)
             task.add_done_callback(self._waking.discard)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from quorum.core.contract.output import Append
@@ -24,10 +23,13 @@ from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone, WriteGroup
 from quorum.runtime.sync_speed import SyncSpeed
 from quorum.runtime.writer import WriterThread
+from quorum.values import copier
 
 INLINE_BYTES_MAX = 16 << 10
 """Bytes of one pass on the loop's thread. Larger ones come with load, and then a pass on the thread
 overlaps with the work of the loop."""
+
+_with_is_inline = copier(WriteDone, "is_inline")
 
 
 class InlineWriter:
@@ -155,7 +157,7 @@ class InlineWriter:
             return
         finally:
             self._began_ms = None
-        self._completed(replace(done, is_inline=True))
+        self._completed(_with_is_inline(done, True))  # noqa: FBT003 - a copier takes values
 
     def _thread_done(self, done: WriteDone) -> None:
         self._written_ticket = done.ticket

@@ -8,12 +8,20 @@ import selectors
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from quorate.services.change_feed import (
     CACHED_MESSAGES_MAX,
     PROGRESS_SECONDS,
-    STEP_SECONDS_PER_WATCHER,
     WOKEN_PER_TURN,
     ChangeFeed,
+)
+from quorate.services.fan_out_pace import (
+    SHARE_MAX,
+    WATCHER_SECONDS_AT_FIRST,
+    WATCHER_SECONDS_MAX,
+    WATCHER_SECONDS_MIN,
+    FanOutPace,
 )
 from quorum.errors import StorageError
 from quorum.v1.metadata_pb2 import WatchResponse
@@ -87,11 +95,85 @@ def test_the_next_step_waits_for_each_watcher_and_takes_all_changes_of_that_time
         waiting = [asyncio.create_task(batches(feed, first)) for _ in range(100)]
         ends = []
         for _ in range(5):
-            await asyncio.sleep(STEP_SECONDS_PER_WATCHER)
+            await asyncio.sleep(WATCHER_SECONDS_AT_FIRST)
             ends.append(node.commit())
         assert await asyncio.gather(*waiting) == [ends] * 100
-        assert abs(now() - began - 100 * STEP_SECONDS_PER_WATCHER) < 1e-9
+        assert abs(now() - began - 100 * WATCHER_SECONDS_AT_FIRST) < 1e-9
         assert node.log_reads == 2
+
+    with_feed(scenario)
+
+
+class Processor:
+    seconds = 0.0
+
+    def fan_out(self, pace: FanOutPace, watchers: int, each: float, ended: int = 0) -> None:
+        pace.begin(watchers)
+        self.seconds += watchers * each
+        for _ in range(watchers - ended):
+            pace.returned()
+
+
+def paced() -> tuple[Processor, FanOutPace]:
+    processor = Processor()
+    return processor, FanOutPace(lambda: processor.seconds)
+
+
+def test_fan_outs_get_their_share_of_the_loop_and_no_more() -> None:
+    processor, pace = paced()
+    assert pace.step_seconds(100) == 100 * WATCHER_SECONDS_AT_FIRST
+    for _ in range(30):
+        processor.fan_out(pace, 100, 0.00006)
+    assert abs(100 * 0.00006 / pace.step_seconds(100) - SHARE_MAX) < 0.001
+    assert abs(pace.step_seconds(1) - pace.step_seconds(100) / 100) < 1e-9
+
+
+def test_a_step_has_bounds_however_slow_the_machine_is() -> None:
+    processor, pace = paced()
+    for _ in range(30):
+        processor.fan_out(pace, 100, 0.01)
+    assert pace.step_seconds(100) == pytest.approx(100 * WATCHER_SECONDS_MAX, rel=0.001)
+    before = pace.step_seconds(100)
+    processor.fan_out(pace, 100, 0.0)
+    assert pace.step_seconds(100) < before, "the bound is that of each measurement"
+    for _ in range(60):
+        processor.fan_out(pace, 100, 0.0)
+    assert pace.step_seconds(100) == 100 * WATCHER_SECONDS_MIN
+
+
+def test_a_fan_out_whose_watchers_ended_is_not_counted() -> None:
+    processor, pace = paced()
+    before = pace.step_seconds(100)
+    processor.fan_out(pace, 100, 0.01, ended=1)
+    processor.seconds += 1000
+    processor.fan_out(pace, 100, 0.01, ended=1)
+    assert pace.step_seconds(100) == before
+
+
+def test_the_feed_measures_its_fan_outs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: the next step waits as long as the measured ones need. Method: each watcher takes
+    twice what is assumed at first.
+    """
+    processor, pace = paced()
+
+    async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
+        monkeypatch.setattr(feed, "_pace", pace)
+
+        async def watch() -> None:
+            offset = end(node)
+            while True:
+                await feed.wait_beyond(offset)
+                offset = (await feed.changes(offset)).end_offset
+                processor.seconds += 2 * WATCHER_SECONDS_AT_FIRST * SHARE_MAX
+
+        watchers = [asyncio.create_task(watch()) for _ in range(10)]
+        await asyncio.sleep(0)
+        for _ in range(40):
+            node.commit()
+            await asyncio.sleep(1)
+        assert abs(pace.step_seconds(10) - 20 * WATCHER_SECONDS_AT_FIRST) < 0.0001
+        for each in watchers:
+            each.cancel()
 
     with_feed(scenario)
 
