@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
@@ -38,13 +38,16 @@ class Listeners:
         *,
         client_address: str,
         peer_address: str,
-        credentials: grpc.ServerCredentials | None,
+        credentials: Callable[[], grpc.ServerCredentials] | None,
         client_message_bytes_max: int = REQUEST_BYTES_MAX,
         wrappers: Sequence[Wrapper] = (),
         with_reflection: bool = True,
         with_channelz: bool = False,
     ) -> None:
         """Bind the addresses.
+
+        ``credentials`` makes those of one port: gRPC takes the first certificate of such an object
+        once, so a second port of the same object has none.
 
         Raises:
             ConfigError: Channelz is not installed.
@@ -69,9 +72,9 @@ class Listeners:
         if not is_shared:
             methods = ServedMethods(*wrappers)
             self._servers.append((_server(methods, PEER_SERVER_OPTIONS), methods))
-            _bind(self._servers[1][0], peer_address, credentials)
+            _bind(self._servers[1][0], peer_address, credentials and credentials())
         methods.add_generic_rpc_handlers((raft.handlers(),))
-        _bind(self._servers[0][0], client_address, credentials)
+        _bind(self._servers[0][0], client_address, credentials and credentials())
 
     def add_sasl(self, address: str, credentials: grpc.ServerCredentials) -> None:
         """Bind a port for clients only; call it before ``start``.

@@ -213,7 +213,7 @@ class ServerNode:
             self._services,
             client_address=listeners.client,
             peer_address=listeners.peer_address,
-            credentials=self._tls.server_credentials() if self._tls else None,
+            credentials=self._tls.server_credentials if self._tls else None,
             client_message_bytes_max=self._config.limits.client_message_bytes_max,
             wrappers=(
                 RpcCounter(self._observer),

@@ -22,13 +22,19 @@ from quorum.types import Endpoint, ReplicaKey, Voter
 
 @asynccontextmanager
 async def bound_node(
-    folder: Path, files: TlsFiles, *, crl: Path | None = None, **security: Any
+    folder: Path,
+    files: TlsFiles,
+    *,
+    crl: Path | None = None,
+    has_peer_port: bool = False,
+    **security: Any,
 ) -> AsyncIterator[tuple[str, str, ServerNode]]:
     """Yield the addresses of the node, with and without a certificate, and the node.
 
-    ``crl`` is its list of revoked certificates; ``security`` are settings of that section.
+    ``crl`` is its list of revoked certificates; ``security`` are settings of that section. Peers
+    use the port of clients, unless it ``has_peer_port`` (``listeners.peer`` of its settings).
     """
-    port, sasl_port = free_ports(2)
+    port, sasl_port, peer_port = free_ports(3)
     address, sasl = f"127.0.0.1:{port}", f"127.0.0.1:{sasl_port}"
     me = ReplicaKey(1, b"d" * 16)
     voters = (Voter(me, (Endpoint("CONTROLLER", "127.0.0.1", port),)),)
@@ -36,7 +42,9 @@ async def bound_node(
     format_directory(OsFileSystem(), plan)
     config = ServerConfig(
         node=NodeConfig(id=1, data_dir=folder / "n1"),
-        listeners=ListenerConfig(client=address, sasl=sasl),
+        listeners=ListenerConfig(
+            client=address, sasl=sasl, peer=f"127.0.0.1:{peer_port}" if has_peer_port else ""
+        ),
         metrics=MetricsConfig(listen=""),
         # No record comes by itself, so a held Fetch ends with what a test writes.
         controller=ControllerConfig(cluster_id="", idle_interval_ms=0),
