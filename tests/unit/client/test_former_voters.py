@@ -7,12 +7,14 @@ import re
 
 import pytest
 
-from quorate.client import Client, UnavailableError
+from quorate.client import Client, LogTruncationError, UnavailableError
 from quorate.client.log_consumer import ResetPolicy
+from quorate.client.positions import committed, position_message
 from quorate.client.results import ChangeBatch
 from quorate.services import change_feed
 from quorum.incarnation import LogIncarnation
-from quorum.log_position import LogPosition
+from quorum.log_position import FIRST_INCARNATION_ID, LogPosition
+from quorum.v1.metadata_pb2 import CommittedPosition as PositionMessage
 from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord
 from tests.support.served_node import cluster, serving
@@ -61,6 +63,58 @@ def test_a_consumer_goes_on_to_a_node_with_a_leader_and_learns_what_was_lost():
                 assert read[3] == value("n")
                 stored = LogPosition.from_json(consumer.position.to_json())
                 assert (stored.log_incarnation, stored.newest_incarnation) == (NEXT.id, 1)
+
+    asyncio.run(scenario())
+
+
+def as_committed(position):
+    """A position as its group fetches it: without the number of the newest incarnation met."""
+    sent = position_message("copier", position, "")
+    found = committed(
+        PositionMessage(
+            offset=sent.offset,
+            leader_epoch=sent.leader_epoch,
+            epochs=sent.epochs,
+            log_digest=sent.log_digest,
+            log_incarnation=sent.log_incarnation,
+        )
+    )
+    assert found.position.newest_incarnation == 0
+    return found.position
+
+
+@pytest.mark.parametrize("read_in", [FIRST_INCARNATION_ID, NEXT.id])
+@pytest.mark.parametrize("is_former_first", [True, False])
+def test_a_committed_position_loses_and_repeats_nothing_over_a_recovery(read_in, is_former_first):
+    """Method: a new process of the group meets a former voter, before or after the leader.
+
+    What it reads of the lost history it can never commit: those positions name that incarnation.
+    """
+
+    async def scenario():
+        former, leader = two_histories()
+        async with serving(former), serving(leader):
+            stored = LogPosition(3, 1, (), await leader.log_digest(3), read_in)
+            first = [former.address, leader.address]
+            async with Client(first if is_former_first else first[::-1]) as client:
+                consumer = client.consumer(position=as_committed(stored), reset=ResetPolicy.NONE)
+                kept = []
+                while consumer.position.offset < leader.log.end:
+                    try:
+                        records = await consumer.poll(max_wait_ms=0)
+                    except LogTruncationError as error:
+                        lost = error.truncation_offsets()["__cluster_metadata", 0]
+                        assert (lost.offset, lost.is_exact) == (3, True)
+                        kept = [each for each in kept if each.offset < lost.offset]
+                        consumer.seek(error.divergent_offset, error.divergent_epoch)
+                        continue
+                    kept += records
+                    if value("lost") in {each.value for each in kept}:
+                        assert consumer.position.log_incarnation == FIRST_INCARNATION_ID
+                assert [(each.offset, each.value) for each in kept] == [
+                    (3 + place, value(text)) for place, text in enumerate("new")
+                ]
+                assert consumer.position.log_incarnation == NEXT.id
 
     asyncio.run(scenario())
 

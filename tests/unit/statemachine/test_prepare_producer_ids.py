@@ -91,6 +91,9 @@ def test_anonymous_writers_get_fresh_ids_and_bump_their_own():
 def test_an_anonymous_writer_of_the_past_is_refused_once_the_new_epoch_was_used():
     image = replayed(ProducerStateRecord(0, 1, 3))
     assert refusal(image, None, 0, 0) is ErrorCode.INVALID_PRODUCER_EPOCH
+    unused = replayed(InitProducerRecord(0, 2))
+    assert init(unused, None, 0, 1).records == []
+    assert refusal(unused, None, 0, 0) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_an_expired_writer_gets_a_fresh_id():
@@ -105,6 +108,14 @@ def test_a_named_writer_keeps_its_id_and_bumps_its_epoch():
     assert (first, second) == ((0, 0), (0, 1))
     known = image.producers.transactional("n")
     assert (known.producer_epoch, known.last_producer_epoch) == (1, -1)
+
+
+def test_a_named_writer_is_stored_with_the_timeout_it_asked_for_and_the_time():
+    for name in "n", "other":
+        image, _ = run(replayed(), "n")
+        known = init(image, name, timeout_ms=1_234).records[-1]
+        assert isinstance(known, TransactionalIdRecord)
+        assert (known.timeout_ms, known.last_update_ms) == (1_234, evaluation().wall_ms)
 
 
 def test_the_expected_identity_decides():
