@@ -60,7 +60,7 @@ def top(session: Session, interval_s: float, count: int | None) -> None:
     with Live(auto_refresh=False, screen=count is None) as live:
 
         def show(before: Sample | None, now: Sample) -> None:
-            live.update(screen(view(before, now)), refresh=True)
+            live.update(screen(view(before, now), live.console.width), refresh=True)
 
         asyncio.run(_look(session, servers, interval_s, count, show))
 

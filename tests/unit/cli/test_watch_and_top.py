@@ -75,15 +75,39 @@ def test_a_rate_needs_two_looks_that_know_a_leader() -> None:
     assert committed_per_s(later, first) == 0.0, "a node that is behind was asked"
 
 
-def test_a_look_on_a_terminal_has_one_line_for_each_node() -> None:
+def look_of(report: HealthReport, width: int) -> list[str]:
     stream = io.StringIO()
-    console = Console(file=stream, width=100, force_terminal=False)
-    console.print(screen(view(None, Sample(1.0, REPORT))))
+    console = Console(file=stream, width=width, force_terminal=False)
+    console.print(screen(view(None, Sample(1.0, report)), width))
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert max(map(len, lines)) <= width
+    return lines
+
+
+def test_a_look_on_a_terminal_has_one_line_for_each_node() -> None:
+    lines = look_of(REPORT, 100)
     assert lines[0].startswith("c  NOT HEALTHY  leader 1 in epoch 7")
     assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["1", "2"]
-    assert "connection refused" in stream.getvalue()
-    assert max(map(len, lines)) <= 100
+    assert any("connection refused" in line for line in lines)
+
+
+def test_a_narrow_terminal_breaks_problems_alone() -> None:
+    problem = "connection refused: nothing listens there; the leader has not heard from it yet"
+    row = {**REPORT.rows[1], "address": "127.0.0.1:24010", "problem": problem}
+    lines = look_of(replace(REPORT, rows=[REPORT.rows[0], row]), 80)
+    table = lines[lines.index("") + 1 :]
+    assert table[0].split() == ["NODE_ID", "ROLE", "LAG", "LAST_FETCH", "ADDRESS", "PROBLEM"]
+    (found,) = (line for line in table if line.startswith("2"))
+    assert "127.0.0.1:24010  connection" in found
+    at = found.index("connection")
+    assert " ".join(line[at:] for line in table[table.index(found) :]) == problem
+
+
+def test_without_a_leader_no_numbers_are_shown() -> None:
+    unknown = replace(REPORT, leader_id=-1, leader_epoch=-1, high_watermark=-1, margin=None)
+    assert look_of(unknown, 80)[0] == "c  NOT HEALTHY  no node leads"
+    nobody = replace(unknown, cluster_id=None, has_answers=False)
+    assert look_of(nobody, 80)[0] == "NOT HEALTHY  no node answers"
 
 
 @pytest.mark.parametrize("command", ["watch", "top"])
