@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 LIMIT = "15"
 START_ATTEMPTS = 20
 _NOT_STARTED = "Python worker failed to connect back"
-"""Spark gives the Python process of a stream 10 s to start; the figure is fixed in its code."""
+"""Spark gives the Python process of a stream 10 s to start: ``PythonStreamingSourceRunner`` calls
+``PythonWorkerFactory.createSimpleWorker``, where the figure is a constant. It is no task, so
+``spark.task.maxFailures`` does not apply. A service would start the query again, as here."""
 
 
 def outlast(run: Callable[[], None]) -> None:
