@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from immutables import Map
 
@@ -44,6 +44,8 @@ from statemachine.sections.partitions import (
 )
 from statemachine.sections.tracking import ChangeTracker
 
+_Derived: TypeAlias = tuple[PartitionState, PartitionState | None, tuple[IndexMove, ...]]
+"""A state, what it becomes (None: it does not change), and the moves."""
 _TOPIC = TopicRecord.API_KEY
 _PARTITION = PartitionRecord.API_KEY
 _NO_PARTITIONS: Map[int, PartitionState] = EMPTY_MAP
@@ -296,9 +298,13 @@ class TopicsDelta(TopicsView):
         """
         partitions, modified = self._partitions, self._tracker.modified
         store = IndexMoves(self._indexed()).store
+        # Many partitions share one state. Its change is found once for all topics with the same
+        # settings: by its identity, which is its own as long as it is kept here.
+        by_settings: dict[int, dict[int, _Derived]] = {}
         for word, topic_id, first, bits in affected.words():
             of_topic = changes_in(topic_id)
             known = of_topic.known
+            shared = by_settings.setdefault(id(known), {})
             states = partitions.present(topic_id)
             moves: dict[IndexMove, int] = {}
             opened = None
@@ -309,15 +315,23 @@ class TopicsDelta(TopicsView):
                 old = states.get(number)
                 if old is None:
                     continue
-                key = alike_key(old)
-                change = known[key] if key in known else of_topic.of(old)
-                if change is None:
+                derived = shared.get(id(old))
+                if derived is None:
+                    key = alike_key(old)
+                    change = known[key] if key in known else of_topic.of(old)
+                    derived = shared[id(old)] = (
+                        (old, None, ())
+                        if change is None
+                        else (old, change.applied_to(old), change.moves)
+                    )
+                _, new, its_moves = derived
+                if new is None:
                     continue
                 if opened is None:
                     states = opened = partitions.open_present(topic_id, states)
-                opened[number] = change.applied_to(old)
+                opened[number] = new
                 modified((_PARTITION, topic_id, number))
-                for move in change.moves:
+                for move in its_moves:
                     moves[move] = moves.get(move, 0) | bit
             if moves:
                 store(word, moves)

@@ -30,14 +30,14 @@ from tests.simulation.zoo.bug import Bug, Patch
 
 
 def _leaving_out(patch: Patch, kind: type[MetadataRecord]) -> None:
-    plain_records = dump._plain_records
+    behind_topics = dump._behind_topics
 
     def without(image: MetadataImage) -> Iterator[MetadataRecord]:
-        for record in plain_records(image):
+        for record in behind_topics(image):
             if not isinstance(record, kind):
                 yield record
 
-    patch.setattr(dump, "_plain_records", without)
+    patch.setattr(dump, "_behind_topics", without)
 
 
 def dedupe_table_not_in_checkpoints(patch: Patch) -> None:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from quorum.batch import encode_batch, read_header
 from quorum.errors import ReplayError, UnknownRecordError
 from quorum.types import NO_NODE
 from statemachine.codec import encode_record
@@ -351,3 +352,39 @@ def test_the_event_stays_small_and_its_cost_follows_the_broker_not_the_cluster()
     assert len(derive(View(), fence(1))) == 30
     assert len(looked_at) == 30
     assert len(encode_record(fence(1))) < 20
+
+
+def test_partitions_that_share_one_state_change_by_the_settings_of_their_topics():
+    """The change of a shared state is found once for all topics with the same settings, not for
+    all topics."""
+    image = replayed_at_once(
+        FeatureLevelRecord("metadata.version", 25),
+        *brokers(1, 2),
+        *(TopicRecord(name, name.encode() * 16) for name in "abcd"),
+        *(ConfigRecord(2, name, "unclean.leader.election.enable", "true") for name in "bd"),
+        *(
+            PartitionRecord(index, name.encode() * 16, (1, 2), (1,), leader=1)
+            for name in "abcd"
+            for index in range(3)
+        ),
+    )
+    states = {id(each) for one in image.topics.partitions.values() for each in one.values()}
+    assert len(states) == 1
+    delta = ImageDelta(image)
+    delta.replay(fence(1))
+    after = delta.finish().topics
+    leaders = {
+        name: [after.partition(name.encode() * 16, index).leader for index in range(3)]
+        for name in "abcd"
+    }
+    assert leaders == {"a": [NO_NODE] * 3, "b": [2] * 3, "c": [NO_NODE] * 3, "d": [2] * 3}
+    assert list(after.led_by(2)) == [(b * 16, index) for b in (b"b", b"d") for index in range(3)]
+
+
+def replayed_at_once(*records):
+    """Replay records as one batch of a log, so that partitions share their states."""
+    delta = ImageDelta(EMPTY_IMAGE)
+    values = [encode_record(each) for each in records]
+    batch = encode_batch(values, base_offset=0, epoch=1, timestamp=1)
+    delta.replay_batch(read_header(batch), list(records))
+    return delta.finish()

@@ -12,7 +12,7 @@ from quorum.batch import encode_batch, read_header
 from quorum.errors import RecordCodecError, ReplayError
 from statemachine.codec import encode_kafka, encode_record
 from statemachine.delta import ImageDelta
-from statemachine.dump import state_digest
+from statemachine.dump import dump_records, dump_values, state_digest
 from statemachine.encoded_runs import encode_records
 from statemachine.image import EMPTY_IMAGE
 from statemachine.machine import StateMachine
@@ -22,6 +22,7 @@ from statemachine.records import (
     FeatureLevelRecord,
     PartitionRecord,
     TopicRecord,
+    record_version,
 )
 from statemachine.sections.scanned_topics import ScannedTopics
 
@@ -172,3 +173,15 @@ def test_a_partition_that_cannot_be_written_is_refused(wrong):
     """Also behind one that is equal but for what is wrong."""
     with pytest.raises(RecordCodecError):
         encode_records([PLAIN, replace(PLAIN, **wrong)])
+
+
+@given(BATCHES, st.sampled_from([0, 16, 17, 23, 33]))
+def test_a_checkpoint_has_the_values_of_each_record(batches, level):
+    """At every feature level, with unknown fields and without."""
+    delta = one_by_one([BEGIN, *batches])
+    delta.replay(FeatureLevelRecord("metadata.version", level))
+    image = delta.finish()
+    assert list(dump_values(image)) == [
+        encode_record(each, record_version(each, image.features.metadata_version))
+        for each in dump_records(image)
+    ]
