@@ -113,7 +113,9 @@ def _is_loaded(url: str) -> bool:
 def _console(stack: ExitStack, addresses: str, code: Path) -> str:
     """Start the console of a checkout; returns its address."""
     arguments = ("console", "--bootstrap", addresses, "--listen", "127.0.0.1:0")
-    process = stack.enter_context(running(*arguments, environment={"PYTHONPATH": str(code)}))
+    process = stack.enter_context(
+        running(*arguments, environment={"PYTHONSAFEPATH": "1", "PYTHONPATH": str(code)})
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if "console at " in line:
@@ -166,7 +168,8 @@ async def measure(folder: Path, plan: Plan) -> dict[str, object]:
     """Create the partitions, and measure each phase once in each round with each checkout."""
     cluster = LocalCluster(folder, voters=1, settings={"limits.disk_free_bytes_min": 0})
     (node,) = cluster.nodes.values()
-    cluster.environment["PYTHONPATH"] = str(plan.codes[0])
+    # Else Python takes modules from the working folder, whichever checkout is asked for.
+    cluster.environment |= {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(plan.codes[0])}
     rows: dict[str, object] = {"partitions": plan.partitions}
     try:
         cluster.format(node)

@@ -10,6 +10,16 @@ from pathlib import Path
 from quorate.demo.local_cluster import LocalCluster, LocalNode
 from tests.integration.processes import COMMAND_SECONDS_MAX, Ended, Processes
 
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""Else Python takes modules from the working folder, which is that of this release."""
+MARK = "event=older_release_loaded"
+
+
+def mark(older: Path) -> None:
+    """Let every process of a checkout write ``MARK`` to its log."""
+    with (older / "quorate" / "__init__.py").open("a", encoding="utf-8") as module:
+        module.write(f"\n__import__('sys').stderr.write({MARK + chr(10)!r})\n")
+
 
 class TwoReleases(Processes):
     """A cluster whose nodes are of either release. Each is of the older one at first."""
@@ -23,7 +33,8 @@ class TwoReleases(Processes):
 
     def start(self, node: LocalNode) -> None:
         here = self.environment
-        self.environment = here if node.id in self.newer_nodes else self._older_environment()
+        newer = {**here, **SAFE_PATH}
+        self.environment = newer if node.id in self.newer_nodes else self._older_environment()
         try:
             LocalCluster.start(self, node)
         finally:
@@ -66,4 +77,4 @@ class TwoReleases(Processes):
         return path.decode().partition("=")[2]
 
     def _older_environment(self) -> dict[str, str]:
-        return {**self.environment, "PYTHONPATH": str(self.older)}
+        return {**self.environment, **SAFE_PATH, "PYTHONPATH": str(self.older)}

@@ -17,7 +17,7 @@ import pytest
 from quorate.demo.local_cluster import LocalNode
 from tests.integration.kill_campaign import Campaign
 from tests.integration.kill_schedule import Round, Victims
-from tests.integration.older_release import TwoReleases
+from tests.integration.older_release import MARK, TwoReleases, mark
 from tests.integration.processes import ROOT, SETTINGS
 from tests.support.last_release import checkout, last_release
 
@@ -75,6 +75,7 @@ def cluster(tmp_path: Path) -> Iterator[TwoReleases]:
     older = tmp_path / "older"
     older.mkdir()
     checkout(last_release(), older)
+    mark(older)
     cluster = TwoReleases(tmp_path / "nodes", older, settings=SETTINGS)
     try:
         cluster.format_all()
@@ -96,6 +97,9 @@ def test_a_cluster_is_rolled_to_this_release_and_back(cluster: TwoReleases) -> N
     asyncio.run(campaign.run(rounds))
     print(f"{campaign.ledger.acknowledged} acknowledged writes, {campaign.mixes} newer nodes")
     assert campaign.mixes == [1, 2, 3, 2, 1, 0]
+    for voter in cluster.voters:
+        # Each began as the older release, and ended as it.
+        assert voter.log_path.read_text().count(MARK) == 2
     assert campaign.led_by == {"older", "newer"}
     assert campaign.violations == []
 

@@ -21,7 +21,7 @@ import pytest
 from quorate.client import LINEARIZABLE, Client
 from quorate.demo.local_cluster import LocalNode
 from tests.integration.kill_campaign import all_topics, written_configs
-from tests.integration.older_release import TwoReleases
+from tests.integration.older_release import MARK, SAFE_PATH, TwoReleases, mark
 from tests.integration.processes import ROOT, SETTINGS
 from tests.integration.write_check import (
     image_violations,
@@ -74,6 +74,7 @@ class Machines:
         self.older = folder / "older"
         self.older.mkdir()
         checkout(last_release(), self.older)
+        mark(self.older)
         self.cluster = TwoReleases(folder / "nodes", self.older, settings=SETTINGS)
         self._tools = folder / "bin"
         self._tools.mkdir()
@@ -122,6 +123,7 @@ class Machines:
                 "RELEASE": str(release),
                 "QUORATE_BOOTSTRAP": ",".join(self.cluster.addresses),
                 "GRPC_VERBOSITY": "NONE",
+                **SAFE_PATH,
             },
             capture_output=True,
             text=True,
@@ -207,6 +209,8 @@ def test_nodes_are_upgraded_as_the_page_says(machines: Machines) -> None:
     for node in machines.cluster.voters:
         machines.paste(node, "systemctl stop quorate")
         assert node.log_path.read_text().rstrip().splitlines()[-1].count("event=stopped") == 1
+    marks = [node.log_path.read_text().count(MARK) for node in machines.cluster.voters]
+    assert marks == [1, 2, 1], "node 2 was taken back once"
     logs = {node.id: read_log(node.data_dir, 1 << 62) for node in machines.cluster.voters}
     records = {offset: each for log in logs.values() for offset, each in log.records.items()}
     found = keys_in(value for _, (_, value) in sorted(records.items()))
