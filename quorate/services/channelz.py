@@ -3,7 +3,7 @@
 It shows the addresses of all callers, so in mode bound it is for operators. Servers of grpc.aio
 have the same data as others.
 
-See: gRPC proposal A14.
+The service is that of gRPC's proposal A14.
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ WATCHED = {
     "quorum/transport/peers.py": "closes one channel; the stop awaits it",
     "quorum/transport/server.py": "one goodbye each, awaited for a bounded time",
     "quorum/transport/tcp_server.py": "one stream each; a failure goes to the loop's handler",
+    "simulation/recoveries/watcher.py": "the run awaits them, and raises what they raise",
 }
 
 
