@@ -261,9 +261,19 @@ class Watch:
     async def _is_kept(self) -> bool:
         """Whether the leader has what was handed out: then a former voter has called it lost."""
         if not self._digest:
-            return False
+            return await self._has_epoch_here()
         request = OffsetForLeaderEpochRequest(leader_epoch=0, digest_offset=self.offset)
         return (await self._ask(request)).log_digest == self._digest
+
+    async def _has_epoch_here(self) -> bool:
+        """Whether the leader's record before the offset is of the epoch that was read there.
+
+        All that is known of a position without a digest, as of one inside a message.
+        """
+        before = await self._ask(OffsetForLeaderEpochRequest(leader_epoch=self.epoch - 1))
+        own = await self._ask(OffsetForLeaderEpochRequest(leader_epoch=self.epoch))
+        begin, end = before.end_offset, own.end_offset
+        return own.leader_epoch == self.epoch >= 0 and begin < self.offset <= end
 
     async def _located(self, failure: LogTruncationError) -> LogTruncationError:
         """The same, with the first offset that differs as exactly as we know our own epochs."""

@@ -182,6 +182,31 @@ def test_a_watch_of_the_recovered_cluster_reads_nothing_of_a_former_voter(newest
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(("offset", "epoch", "lost_from"), [(4, 1001, None), (4, 1, 3)])
+def test_without_a_digest_the_leaders_epochs_decide(offset, epoch, lost_from):
+    """A position inside a message has no digest. Former voters have elected one of them since."""
+
+    async def scenario():
+        former, leader = two_histories()
+        former.log.epoch = 1002
+        former.commit(value("lost as well"))
+        async with serving(former), serving(leader):
+            nodes = [former.address, leader.address]
+            if lost_from is not None:
+                nodes.reverse()
+            async with Client(nodes) as client:
+                events = aiter(client.watch(position=LogPosition(offset, epoch)))
+                if lost_from is None:
+                    assert list((await anext(events)).records) == [value("e")]
+                else:
+                    with pytest.raises(LogTruncationError) as caught:
+                        await anext(events)
+                    assert (caught.value.divergent_offset, caught.value.is_exact) == (3, True)
+                await events.aclose()
+
+    asyncio.run(scenario())
+
+
 def test_a_watch_leaves_a_node_that_knows_no_leader(monkeypatch):
     """Goal: it meets the recovered cluster. Method: the former voter has nothing new to send."""
     monkeypatch.setattr(change_feed, "PROGRESS_SECONDS", 0.05)
