@@ -10,7 +10,6 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.broker_agent.errors import AgentError
 from quorate.broker_agent.observed_log import ObservedLog
 from quorate.broker_agent.observer_calls import ObserverCalls
 from quorate.cli.connection import client_of
@@ -35,9 +34,10 @@ def run_with_observer(run: AgentRun, file: Path) -> int:
     async def agent(node: ServerNode, stop: asyncio.Event) -> None:
         replica = node.replica
         if replica.node.is_voter:
-            raise AgentError(
-                f"node {node.node_id} is a voter: run it with `quorate server`, and give the agent "
-                "an observer of its own"
+            raise CliError(
+                f"node {node.node_id} is a voter; a broker that restarts must not take a vote away",
+                hint="run it with `quorate server`, and give the agent an observer of its own",
+                code=Exit.REFUSED,
             )
         identity, facts = replica.stores.identity, LogFacts(replica)
         async with client_of(run.session, run.servers) as client:

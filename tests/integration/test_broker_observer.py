@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from quorate.demo.local_cluster import LocalNode
+from quorum.types import uuid_to_text
 from tests.integration.broker_agents import SESSION_MS, Agent, Agents, agents_of, observer_of
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import write_many
@@ -185,6 +186,16 @@ def test_a_voter_is_no_observer(agents: Agents) -> None:
     refused = start(agents, 1, joining)
     assert refused.wait() == 6
     assert "quorum.auto_join" in refused.errors
+
+    lone = cluster.add_observer(max(cluster.nodes) + 1)
+    cluster.configure(lone)
+    another = uuid_to_text(bytes(range(16)))
+    cluster.command(
+        "format", "--config", str(lone.config_path), "--cluster-id", another, "--standalone"
+    )
+    refused = start(agents, 1, lone)
+    assert refused.wait() == 6
+    assert "is a voter" in refused.errors
 
 
 def test_a_restored_log_ends_the_agent_until_its_observer_is_formatted_again(
