@@ -24,7 +24,7 @@ from tests.integration.processes import PATIENCE_SECONDS, ROOT, Processes, runni
 
 pytestmark = pytest.mark.integration
 
-COMMAND = """#!{python}
+COMMAND = """\
 import os, sys
 if "_QUORATE_COMPLETE" not in os.environ:
     print("<" + "> <".join(sys.argv[1:]) + ">")
@@ -125,12 +125,16 @@ def terminal(
         pytest.skip(f"{request.param} is not installed")
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name, text in (
-        ("quorate", COMMAND),
-        ("quorate-script", "#!/bin/sh\nexec {python} -m quorate completion $1\n"),
+    source = tmp_path / "program" / "quorate"
+    source.parent.mkdir()
+    source.write_text(COMMAND)
+    # Not by a first line that names Python: its path may have a space.
+    for name, arguments in (
+        ("quorate", f"'{source}'"),
+        ("quorate-script", "-m quorate completion"),
     ):
         program = tools / name
-        program.write_text(text.format(python=sys.executable))
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' {arguments} \"$@\"\n")
         program.chmod(0o755)
     environment = {
         **os.environ,
