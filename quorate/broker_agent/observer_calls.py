@@ -25,8 +25,13 @@ from quorum.v1.commands_pb2 import AssignReplicasToDirs, BrokerHeartbeat, Regist
 class ClusterCalls(AgentCalls, Protocol):
     """What is asked of the cluster; ``Client`` makes these calls."""
 
-    async def offset_for_leader_epoch(self, epoch: int) -> OffsetForLeaderEpochResponse:
-        """Return where an epoch ends, with the incarnation of the leader's log."""
+    async def offset_for_leader_epoch(
+        self, epoch: int, *, log_incarnation_number: int = 0
+    ) -> OffsetForLeaderEpochResponse:
+        """Return where an epoch ends, with the incarnation of the leader's log.
+
+        A leader of an incarnation below ``log_incarnation_number`` is passed over.
+        """
 
 
 class ObserverCalls:
@@ -78,16 +83,24 @@ class ObserverCalls:
         return await self._calls.assign_replicas_to_dirs(assignment, timeout=timeout)
 
     async def _check(self, seconds: float | None) -> None:
+        number = self._number()
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._calls.offset_for_leader_epoch(0)
+                answer = await self._calls.offset_for_leader_epoch(0, log_incarnation_number=number)
         except TimeoutError as error:
             raise UnavailableError("the leader did not name the incarnation of its log") from error
         found = answer.log_incarnation or FIRST_INCARNATION_ID
         if found == self._id:
             return
-        if answer.log_incarnation_number < self._number():
+        if answer.log_incarnation_number < number:
             raise UnavailableError("answered by a former voter, of an older incarnation of the log")
+        if number == 0 and self._id != FIRST_INCARNATION_ID:
+            # Which of the two is newer is not known before the observer has fetched so far.
+            raise UnavailableError(
+                f"the leader that answers has incarnation {uuid_to_text(found)} of the log; the "
+                f"observer in this process is formatted for {uuid_to_text(self._id)}, and has not "
+                "fetched its beginning yet"
+            )
         raise LogIncarnationError(
             f"the log was recovered or restored: it is incarnation {uuid_to_text(found)} now, and "
             f"the observer in this process has {uuid_to_text(self._id)}. Move its data directory "

@@ -221,17 +221,25 @@ class Queries:
         )
 
     async def offset_for_leader_epoch(
-        self, epoch: int, *, leader_epoch: int = -1, digest_offset: int | None = None
+        self,
+        epoch: int,
+        *,
+        leader_epoch: int = -1,
+        digest_offset: int | None = None,
+        log_incarnation_number: int = 0,
     ) -> OffsetForLeaderEpochResponse:
         """The largest epoch at or below ``epoch`` and where it ends; -1/-1 when there is none.
 
         With ``digest_offset`` the answer also has the log digest there, if the leader knows it.
+        From now on no answer of an incarnation below ``log_incarnation_number`` counts.
         """
+        newest = self._caller.newest_incarnation
+        newest.know(log_incarnation_number)
         request = metadata_pb2.OffsetForLeaderEpochRequest(
             leader_epoch=epoch,
             current_leader_epoch=leader_epoch,
             digest_offset=digest_offset,
-            log_incarnation_number=self._caller.newest_incarnation.number,
+            log_incarnation_number=newest.number,
         )
         return OffsetForLeaderEpochResponse.of(
             await self._ask("metadata", "OffsetForLeaderEpoch", request, LINEARIZABLE)

@@ -10,12 +10,16 @@ import pytest
 from quorate.broker_agent.errors import AgentError
 from quorate.broker_agent.handler import Registered, Waiting
 from quorate.broker_agent.observer_calls import ObserverCalls
+from quorate.client import Client
 from quorate.client.errors import LogIncarnationError, UnavailableError
 from quorate.client.results.metadata import OffsetForLeaderEpochResponse
+from quorum.incarnation import LogIncarnation
 from quorum.types import ZERO_UUID, Uuid, uuid_to_text
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import OffsetForLeaderEpochResponse as Message
 from tests.support.agent_world import BROKER, Recorder, Running, World, settings_of
+from tests.support.served_node import cluster as nodes_of
+from tests.support.served_node import serving
 
 OURS, OTHER = bytes([1]) * 16, bytes([2]) * 16
 
@@ -34,10 +38,20 @@ class Cluster(World):
         message = Message(log_incarnation=named, log_incarnation_number=number)
         self.answer = lambda: OffsetForLeaderEpochResponse.of(message)
 
-    async def offset_for_leader_epoch(self, epoch: int) -> OffsetForLeaderEpochResponse:
+    async def offset_for_leader_epoch(
+        self, epoch: int, *, log_incarnation_number: int = 0
+    ) -> OffsetForLeaderEpochResponse:
         if self.is_silent:
             await asyncio.get_running_loop().create_future()
         return self.answer()
+
+
+class Asking(World):
+    """A world whose leader is asked by a client."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__("observer")
+        self.offset_for_leader_epoch = client.offset_for_leader_epoch
 
 
 def beat(cluster: Cluster, calls: ObserverCalls) -> None:
@@ -80,6 +94,33 @@ def test_a_former_voter_ends_no_agent() -> None:
     with pytest.raises(UnavailableError, match="former voter"):
         beat(cluster, ObserverCalls(cluster, OURS, lambda: 1))
     assert cluster.beats == []
+
+
+def test_a_new_observer_does_not_take_a_former_voter_for_the_leader() -> None:
+    """Its log has no incarnation yet, so it cannot tell which of the two is newer."""
+    cluster = Cluster(ZERO_UUID, 0)
+    with pytest.raises(UnavailableError, match=f"formatted for {uuid_to_text(OURS)}"):
+        beat(cluster, ObserverCalls(cluster, OURS, lambda: 0))
+    assert cluster.beats == []
+
+
+def test_a_former_voter_that_leads_is_passed_over() -> None:
+    """Method: its address comes first, and it answers as a leader whenever it is asked."""
+
+    async def scenario() -> None:
+        (_, (former,)), (_, (leader,)) = nodes_of(1), nodes_of(1)
+        leader.incarnation = LogIncarnation(1, OURS)
+        async with serving(former), serving(leader):
+            async with Client([former.address, leader.address]) as client:
+                answer = await client.offset_for_leader_epoch(0)
+                assert answer.log_incarnation_number == 0
+                world = Asking(client)
+                calls = ObserverCalls(world, OURS, lambda: 1)
+                beat_of = wire.BrokerHeartbeat(broker_id=BROKER, broker_epoch=world.other(BROKER))
+                await calls.heartbeat(beat_of, timeout=60)
+        assert len(world.beats) == 1
+
+    asyncio.run(scenario())
 
 
 def test_the_question_has_the_time_of_the_call() -> None:
