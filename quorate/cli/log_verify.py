@@ -79,6 +79,8 @@ def verify(session: Session, directory: Path, is_quick: bool, jobs: int | None) 
     session.show(found.result())
     if found.log.torn_tail:
         session.announce(f"note: {found.log.torn_tail}: a torn tail, which the next start cuts")
+    if found.log.missing_identity:
+        session.announce(f"note: {found.log.missing_identity}: no part of the log")
     problems = found.problems()
     if problems:
         raise CliError("; ".join(problems), hint=_SEE_DAMAGE, code=Exit.DAMAGED)

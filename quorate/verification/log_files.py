@@ -45,6 +45,8 @@ class VerifiedLog:
     """The first offset that is not intact; -1 if none is known."""
     torn_tail: str
     """Where a crash left an incomplete last batch, which is no damage; empty if nowhere."""
+    missing_identity: str
+    """That the data directory's ``meta.properties`` is missing, which is no damage of the log."""
     contradictions: dict[SnapshotId, str]
     """Checkpoints that cannot belong to their position of this log, and why."""
 
@@ -106,6 +108,7 @@ def _own(
         problems=() if damage is None else (str(damage),),
         damaged_offset=-1 if damage is None else damage.offset,
         torn_tail="",
+        missing_identity="",
         contradictions=_contradictions_at(heads, found, start, end),
     )
 
@@ -118,7 +121,8 @@ def _foreign(
 ) -> VerifiedLog:
     log = open_readonly(partition, fs, check_indexes=True, progress=progress)
     try:
-        problems = [each for each in log.problems if each != log.torn_tail]
+        harmless = (log.torn_tail, log.missing_identity)
+        problems = [each for each in log.problems if each not in harmless]
         return VerifiedLog(
             partition,
             is_foreign=True,
@@ -130,6 +134,7 @@ def _foreign(
             problems=tuple(problems),
             damaged_offset=-1 if log.damage is None else log.damage.offset,
             torn_tail=log.torn_tail,
+            missing_identity=log.missing_identity,
             contradictions={
                 each: problem
                 for each, head in heads.items()

@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorum.digest import EMPTY_LOG_DIGEST
-from quorum.errors import ElectionStateError, IdentityError, LogDamagedError, QuorumUsageError
+from quorum.errors import (
+    ElectionStateError,
+    IdentityDamagedError,
+    IdentityError,
+    LogDamagedError,
+    QuorumUsageError,
+)
 from quorum.log.config import LogConfig
 from quorum.log.damage import evaluate
 from quorum.log.election_store import ElectionFile
@@ -61,6 +67,9 @@ class ReadOnlyLog:
     """Damage that ended the read early; also in ``problems``. None for a torn tail."""
     torn_tail: str = ""
     """Where a torn tail begins, and why it is invalid; also in ``problems``. Empty if none."""
+    missing_identity: str = ""
+    """That ``meta.properties`` is missing, as in a copied partition directory; also in
+    ``problems``. Empty if it is there."""
     segments: SegmentList | None = None
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> bytes:
@@ -155,8 +164,11 @@ def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> int:
     directory = log.directory
     try:
         log.identity = load_foreign_identity(fs, directory.parent)
-    except IdentityError as error:
+    except IdentityDamagedError as error:
         log.problems.append(str(error))
+    except IdentityError as error:
+        log.missing_identity = str(error)
+        log.problems.append(log.missing_identity)
     try:
         log.election = ElectionFile(fs, directory).load_foreign()
     except ElectionStateError as error:

@@ -243,6 +243,17 @@ def test_a_real_controllers_directory(tmp_path: Path, capsys: pytest.CaptureFixt
     assert found["replayed_to"] == SAMPLE_END_OFFSET
 
 
+def test_a_copied_partition_directory_of_kafka_is_no_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goal: a log is verified wherever it lies. Method: without the files of its data directory."""
+    (tmp_path / "copied").mkdir()
+    copy = (whole_sample(tmp_path) / PARTITION).rename(tmp_path / "copied" / "log")
+    status, found, announced = verified(capsys, copy)
+    assert (status, found["is_intact"]) == (0, True)
+    assert "meta.properties" in announced
+
+
 def test_checksums_of_kafkas_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sample = whole_sample(tmp_path)
     path = sample / PARTITION / SEGMENT
