@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -80,7 +81,7 @@ class Machines:
         self._tools.mkdir()
         for name, text in (("quorate", QUORATE), ("pip", PIP), ("systemctl", SYSTEMCTL)):
             program = self._tools / name
-            program.write_text(text.format(python=sys.executable))
+            program.write_text(text.format(python=shlex.quote(sys.executable)))
             program.chmod(0o755)
         blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
         assert len(blocks) == 2
