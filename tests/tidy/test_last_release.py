@@ -64,6 +64,17 @@ def test_a_clone_that_lacks_the_commit_says_what_to_do(
         last_release.last_release()
 
 
+def test_a_shallow_clone_has_no_last_release(
+    commits: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del commits
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "--quiet", "--depth=1", tmp_path.as_uri(), str(shallow))
+    monkeypatch.setattr(last_release, "ROOT", shallow)
+    with pytest.raises(pytest.skip.Exception, match="shallow"):
+        last_release.last_release()
+
+
 def test_files_without_git_have_no_last_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
