@@ -1,13 +1,9 @@
-import com.sun.management.OperatingSystemMXBean;
-import java.lang.management.ManagementFactory;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
@@ -41,7 +37,6 @@ public final class KafkaLoad {
   private static final int FAILOVER_REQUEST_MS = 5_000;
   private static final int FIRST_ANSWER_MS = 1_000;
   private static final int ANSWER_MS = 200;
-  private static final int END_SECONDS_MAX = 5;
   private static final String CONFIG = "leader.replication.throttled.replicas";
 
   private static final AtomicLong numbers = new AtomicLong(System.currentTimeMillis() << 12);
@@ -82,20 +77,6 @@ public final class KafkaLoad {
     var topic = new ConfigResource(ConfigResource.Type.TOPIC, "bench-" + number % TOPICS);
     var entry = new ConfigEntry(CONFIG, value(number));
     return Map.of(topic, List.of(new AlterConfigOp(entry, AlterConfigOp.OpType.SET)));
-  }
-
-  private static double processorSeconds() {
-    var bean = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-    return bean.getProcessCpuTime() / 1e9;
-  }
-
-  private static void say(String text) {
-    System.out.println(text);
-    System.out.flush();
-  }
-
-  private static void sleepUntil(long nanos) throws InterruptedException {
-    TimeUnit.NANOSECONDS.sleep(Math.max(0, nanos - System.nanoTime()));
   }
 
   private static void prepare(String broker) throws Exception {
@@ -172,34 +153,14 @@ public final class KafkaLoad {
       loops[i] = new Loop(admins[i], ended, from, until);
       loops[i].begin();
     }
-    sleepUntil(from);
-    double before = processorSeconds();
-    say("BEGIN");
-    sleepUntil(until);
-    double used = processorSeconds() - before;
-    say("END");
-    if (!ended.await(END_SECONDS_MAX, TimeUnit.SECONDS)) {
-      System.err.println("a change does not end");
-      Runtime.getRuntime().halt(1);
-    }
+    double used = Figures.measured(from, until);
+    Figures.await(ended);
     double[] ms =
         Arrays.stream(loops)
             .flatMapToDouble(loop -> Arrays.stream(loop.tookMs, 0, loop.count))
-            .sorted()
             .toArray();
-    say(
-        String.format(
-            Locale.ROOT,
-            "{\"clients\":%d,\"operations\":%d,\"rate\":%.1f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"
-                + "\"errors\":%d,\"load_us\":%.1f}",
-            clients,
-            ms.length,
-            ms.length / seconds,
-            ms.length == 0 ? 0 : ms[ms.length / 2],
-            ms.length == 0 ? 0 : ms[(int) (ms.length * 0.99)],
-            Arrays.stream(loops).mapToLong(loop -> loop.errors).sum(),
-            ms.length == 0 ? 0 : used * 1e6 / ms.length));
-    Runtime.getRuntime().halt(0);
+    long errors = Arrays.stream(loops).mapToLong(loop -> loop.errors).sum();
+    Figures.report(clients, seconds, ms.length, ms, errors, used);
   }
 
   /**
@@ -226,8 +187,7 @@ public final class KafkaLoad {
         admin = null;
         continue;
       }
-      Instant now = Instant.now();
-      say(Long.toString(now.getEpochSecond() * 1_000_000_000L + now.getNano()));
+      Figures.acknowledged();
     }
   }
 

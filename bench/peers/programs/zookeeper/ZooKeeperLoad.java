@@ -1,8 +1,5 @@
-import com.sun.management.OperatingSystemMXBean;
-import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.Locale;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -68,38 +65,6 @@ public final class ZooKeeperLoad {
     } catch (KeeperException.NodeExistsException known) {
       return; // by an earlier run
     }
-  }
-
-  private static double processorSeconds() {
-    var bean = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-    return bean.getProcessCpuTime() / 1e9;
-  }
-
-  private static void say(String text) {
-    System.out.println(text);
-    System.out.flush();
-  }
-
-  private static void sleepUntil(long nanos) throws InterruptedException {
-    TimeUnit.NANOSECONDS.sleep(Math.max(0, nanos - System.nanoTime()));
-  }
-
-  private static void report(
-      int clients, double seconds, int operations, double[] ms, long errors, double used) {
-    Arrays.sort(ms);
-    say(
-        String.format(
-            Locale.ROOT,
-            "{\"clients\":%d,\"operations\":%d,\"rate\":%.1f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"
-                + "\"errors\":%d,\"load_us\":%.1f}",
-            clients,
-            operations,
-            operations / seconds,
-            ms.length == 0 ? 0 : ms[ms.length / 2],
-            ms.length == 0 ? 0 : ms[(int) (ms.length * 0.99)],
-            errors,
-            operations == 0 ? 0 : used * 1e6 / operations));
-    Runtime.getRuntime().halt(0);
   }
 
   /** One closed loop: the answer to an operation sends the next. */
@@ -171,22 +136,14 @@ public final class ZooKeeperLoad {
       loops[i] = new Loop(mode, sessions[i % sessions.length], ended, from, until);
       loops[i].begin();
     }
-    sleepUntil(from);
-    double before = processorSeconds();
-    say("BEGIN");
-    sleepUntil(until);
-    double used = processorSeconds() - before;
-    say("END");
-    if (!ended.await(END_SECONDS_MAX, TimeUnit.SECONDS)) {
-      System.err.println("an operation does not end");
-      Runtime.getRuntime().halt(1);
-    }
+    double used = Figures.measured(from, until);
+    Figures.await(ended);
     double[] all =
         Arrays.stream(loops)
             .flatMapToDouble(loop -> Arrays.stream(loop.tookMs, 0, loop.count))
             .toArray();
     long errors = Arrays.stream(loops).mapToLong(loop -> loop.errors).sum();
-    report(clients, seconds, all.length, all, errors, used);
+    Figures.report(clients, seconds, all.length, all, errors, used);
   }
 
   /** An event names no version, so a watcher's time runs from the begin of the newest write. */
@@ -221,25 +178,24 @@ public final class ZooKeeperLoad {
     while (System.nanoTime() < until) {
       began.set(System.nanoTime());
       if (measured == 0 && began.get() >= from) {
-        before = processorSeconds();
-        say("BEGIN");
+        before = Figures.processorSeconds();
+        Figures.say("BEGIN");
       }
       writer.setData(WATCHED, value(written), -1);
       written++;
       measured += began.get() >= from ? 1 : 0;
     }
-    double used = processorSeconds() - before;
-    say("END");
+    double used = Figures.processorSeconds() - before;
+    Figures.say("END");
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(END_SECONDS_MAX);
     while (heard.get() < (long) written * watchers) {
       if (System.nanoTime() > deadline) {
-        System.err.println((long) written * watchers - heard.get() + " events did not come");
-        Runtime.getRuntime().halt(1);
+        Figures.fail((long) written * watchers - heard.get() + " events did not come");
       }
       Thread.sleep(RETRY_MS);
     }
     double[] all = tookMs.stream().mapToDouble(Double::doubleValue).toArray();
-    report(watchers, seconds, measured, all, 0, used);
+    Figures.report(watchers, seconds, measured, all, 0, used);
   }
 
   private static void failover(String addresses) throws Exception {
@@ -255,8 +211,7 @@ public final class ZooKeeperLoad {
         Thread.sleep(RETRY_MS);
         continue;
       }
-      var now = java.time.Instant.now();
-      say(Long.toString(now.getEpochSecond() * 1_000_000_000L + now.getNano()));
+      Figures.acknowledged();
     }
   }
 
