@@ -170,3 +170,20 @@ def agents_of(cluster: Processes, folder: Path) -> Iterator[Agents]:
                 each.send(signal.SIGCONT)
                 each.process.kill()
             each.process.wait()
+
+
+@contextlib.contextmanager
+def agents_alone(cluster: Processes, folder: Path) -> Iterator[Agents]:
+    """As ``agents_of``; what brokers and topics a test leaves behind is removed."""
+    with agents_of(cluster, folder) as agents:
+        yield agents
+    for topic in cluster.ask("topic", "list")["rows"]:
+        cluster.ask("topic", "delete", topic["name"], "--yes")
+    for broker in cluster.ask("broker", "list")["rows"]:
+        cluster.ask("broker", "unregister", str(broker["broker_id"]), "--yes")
+
+
+def create_topic(cluster: Processes, name: str, *replicas: str) -> None:
+    """Create a topic; the replicas of each partition are broker ids behind one another."""
+    placed = ",".join(each.replace(",", ":") for each in replicas)
+    cluster.ask("topic", "create", name, "--assignment", placed)

@@ -14,7 +14,14 @@ import pytest
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity, write_identity
 from quorum.types import uuid_to_text
-from tests.integration.broker_agents import SETTINGS, Agents, agents_of, options_of
+from tests.integration.broker_agents import (
+    SETTINGS,
+    Agents,
+    agents_alone,
+    agents_of,
+    create_topic,
+    options_of,
+)
 from tests.integration.processes import Processes, running
 from tests.support.certificates import authority, caller
 from tests.support.certificates import node as node_certificate
@@ -30,18 +37,8 @@ def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 @pytest.fixture
 def agents(one_node: Processes, tmp_path: Path) -> Iterator[Agents]:
-    """Agents over one node. What brokers and topics a test leaves behind is removed."""
-    with agents_of(one_node, tmp_path) as agents:
+    with agents_alone(one_node, tmp_path) as agents:
         yield agents
-    for topic in one_node.ask("topic", "list")["rows"]:
-        one_node.ask("topic", "delete", topic["name"], "--yes")
-    for broker in one_node.ask("broker", "list")["rows"]:
-        one_node.ask("broker", "unregister", str(broker["broker_id"]), "--yes")
-
-
-def create(cluster: Processes, name: str, *replicas: str) -> None:
-    placed = ",".join(each.replace(",", ":") for each in replicas)
-    cluster.ask("topic", "create", name, "--assignment", placed)
 
 
 def leaders(cluster: Processes, topic: str) -> list[int]:
@@ -54,7 +51,7 @@ def test_a_broker_follows_the_metadata(agents: Agents) -> None:
     one, two = agents.active(1, 2)
     states = [each["state"] for each in one.named("StateChanged")]
     assert states[-2:] == ["fenced", "active"]
-    create(cluster, "orders", "1,2", "2,1")
+    create_topic(cluster, "orders", "1,2", "2,1")
     command = one.until_event("LeaderAndIsr", is_full=False)
     assert command["broker_epoch"] == one.epoch != two.epoch
     (topic,) = command["topics"]
@@ -78,7 +75,7 @@ def test_a_shutdown_hands_leaderships_over_and_a_restart_is_a_new_registration(
 ) -> None:
     cluster = agents.cluster
     one, two = agents.active(1, 2)
-    create(cluster, "orders", "1,2")
+    create_topic(cluster, "orders", "1,2")
     two.until_event("LeaderAndIsr", is_full=False)
     former = one.epoch
     assert one.shut_down() == {
@@ -99,7 +96,7 @@ def test_a_killed_broker_is_refused_until_its_session_is_over(agents: Agents) ->
     """380.5: the bounce is a failure first, and a start under a new epoch then."""
     cluster = agents.cluster
     one, _ = agents.active(1, 2)
-    create(cluster, "orders", "1,2")
+    create_topic(cluster, "orders", "1,2")
     one.until("its folder", lambda: one.folders() == {"orders-0"})
     former = one.epoch
     one.send(signal.SIGKILL)
@@ -121,13 +118,13 @@ def test_what_is_on_disk_is_compared_after_a_restart(agents: Agents) -> None:
     cluster = agents.cluster
     one, _ = agents.active(1, 2)
     for name in ("orders", "bills", "kept"):
-        create(cluster, name, "1,2")
+        create_topic(cluster, name, "1,2")
     one.until("its folders", lambda: len(one.folders()) == 3)
     orders, bills, kept = (one.topic_id(f"{each}-0") for each in ("orders", "bills", "kept"))
     one.shut_down()
     cluster.ask("topic", "delete", "orders", "--yes")
     cluster.ask("topic", "delete", "bills", "--yes")
-    create(cluster, "orders", "2,1")
+    create_topic(cluster, "orders", "2,1")
     again = agents.start(1)
     again.until_state("active")
     stop = again.until_event("StopReplica", delete_partitions=True)
@@ -165,13 +162,13 @@ def test_a_paused_process_that_was_replaced_executes_nothing_more(
     """The zombie: its id belongs to another process when it wakes up. It refuses, and ends."""
     cluster = agents.cluster
     one, _ = agents.active(1, 2)
-    create(cluster, "orders", "1,2")
+    create_topic(cluster, "orders", "1,2")
     one.until("its folder", lambda: one.folders() == {"orders-0"})
     former = one.epoch
     one.send(signal.SIGSTOP)
     heir = agents.start(1, data_dir=tmp_path / "heir")
     heir.until_state("active")
-    create(cluster, "bills", "1,2")
+    create_topic(cluster, "bills", "1,2")
     heir.until("its folders", lambda: heir.folders() == {"orders-0", "bills-0"})
     one.send(signal.SIGCONT)
     assert one.wait() == 5
@@ -190,7 +187,7 @@ def test_a_paused_process_that_was_replaced_executes_nothing_more(
 def test_a_paused_process_is_fenced_and_comes_back_under_its_epoch(agents: Agents) -> None:
     cluster = agents.cluster
     one, two = agents.active(1, 2)
-    create(cluster, "orders", "1,2")
+    create_topic(cluster, "orders", "1,2")
     one.until_event("LeaderAndIsr", is_full=False)
     former = one.epoch
     one.send(signal.SIGSTOP)
@@ -213,7 +210,7 @@ def test_an_unregistered_broker_registers_again_under_a_new_epoch(agents: Agents
     """A new generation in one process: what follows is tagged with it."""
     cluster = agents.cluster
     one, _ = agents.active(1, 2)
-    create(cluster, "orders", "1,2")
+    create_topic(cluster, "orders", "1,2")
     one.until("its folder", lambda: one.folders() == {"orders-0"})
     former = one.epoch
     cluster.ask("broker", "unregister", "1", "--yes")
@@ -221,7 +218,7 @@ def test_an_unregistered_broker_registers_again_under_a_new_epoch(agents: Agents
     one.until_state("active")
     assert "unregistered" in [each["state"] for each in one.named("StateChanged")]
     one.until_event("LeaderAndIsr", is_full=True, broker_epoch=one.epoch)
-    create(cluster, "bills", "1,2")
+    create_topic(cluster, "bills", "1,2")
     one.until("its folders", lambda: one.folders() == {"orders-0", "bills-0"})
     assert one.named("LeaderAndIsr")[-1]["broker_epoch"] == one.epoch
     assert one.shut_down() | {"is_clean": True} == one.events[-1]
@@ -276,7 +273,7 @@ def test_a_broker_chooses_among_its_directories_and_reports_its_choice(
         uuid_to_text(load_identity(OsFileSystem(), each).directory_id)
         for each in (agent.data_dir, second)
     )
-    create(cluster, "orders", "1", "1")
+    create_topic(cluster, "orders", "1", "1")
 
     def directories(topic: str) -> set[str]:
         rows = cluster.ask("topic", "describe", topic)["rows"]
@@ -286,7 +283,7 @@ def test_a_broker_chooses_among_its_directories_and_reports_its_choice(
     assert len(agent.folders()) == 1
     cordoned = cluster.ask("broker", "cordon", "1", first_id)
     assert cordoned["cordoned_log_dirs"] == [first_id]
-    create(cluster, "bills", "1", "1")
+    create_topic(cluster, "bills", "1", "1")
     assert directories("bills") == {second_id}
     agent.until("the folders", lambda: (second / "bills-1").exists())
     assert len(agent.folders()) == 1
@@ -318,13 +315,13 @@ def test_a_fail_over_of_the_controller_changes_no_registration(tmp_path: Path, f
     ):
         one, two = agents.start(1, *options_of(cluster, form)), *agents.active(2)
         one.until_state("active")
-        create(cluster, "orders", "1,2")
+        create_topic(cluster, "orders", "1,2")
         one.until_event("LeaderAndIsr", is_full=False)
         former = (one.epoch, two.epoch)
         leader = cluster.leader()
         cluster.kill(leader)
         cluster.leader()
-        create(cluster, "bills", "2,1")
+        create_topic(cluster, "bills", "2,1")
         for each in (one, two):
             each.until("the new topic", lambda each=each: "bills-0" in each.folders())  # type: ignore[misc]
         assert (one.epoch, two.epoch) == former

@@ -12,7 +12,15 @@ import pytest
 
 from quorate.demo.local_cluster import LocalNode
 from quorum.types import uuid_to_text
-from tests.integration.broker_agents import SESSION_MS, Agent, Agents, agents_of, observer_of
+from tests.integration.broker_agents import (
+    SESSION_MS,
+    Agent,
+    Agents,
+    agents_alone,
+    agents_of,
+    create_topic,
+    observer_of,
+)
 from tests.integration.processes import Processes, running
 from tests.integration.traffic import write_many
 from tests.support.certificates import authority, caller
@@ -43,21 +51,12 @@ def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 @pytest.fixture
 def agents(one_node: Processes, tmp_path: Path) -> Iterator[Agents]:
-    with agents_of(one_node, tmp_path) as agents:
+    with agents_alone(one_node, tmp_path) as agents:
         yield agents
-    for topic in one_node.ask("topic", "list")["rows"]:
-        one_node.ask("topic", "delete", topic["name"], "--yes")
-    for broker in one_node.ask("broker", "list")["rows"]:
-        one_node.ask("broker", "unregister", str(broker["broker_id"]), "--yes")
 
 
 def start(agents: Agents, broker_id: int, observer: LocalNode, *options: str) -> Agent:
     return agents.start(broker_id, "--observer", str(observer.config_path), *options)
-
-
-def create(cluster: Processes, name: str, *replicas: str) -> None:
-    placed = ",".join(each.replace(",", ":") for each in replicas)
-    cluster.ask("topic", "create", name, "--assignment", placed)
 
 
 def observers(cluster: Processes) -> list[int]:
@@ -88,11 +87,11 @@ def test_a_broker_follows_as_an_observer_and_resumes_from_its_own_log(agents: Ag
     (two,) = agents.active(2)
     one.until_state("active")
     assert observer.id in observers(cluster)
-    create(cluster, "orders", "1,2", "2,1")
+    create_topic(cluster, "orders", "1,2", "2,1")
     command = one.until_event("LeaderAndIsr", is_full=False)
     assert command["broker_epoch"] == one.epoch != two.epoch
     write_many(cluster, WRITES)
-    create(cluster, "bills", "1,2")
+    create_topic(cluster, "bills", "1,2")
     one.until("its folders", lambda: one.folders() == {"orders-0", "orders-1", "bills-0"})
     end = measured(cluster, observer, "quorate_raft_log_end_offset")
     former = one.epoch
@@ -129,8 +128,8 @@ def test_a_paused_broker_is_fenced_and_catches_up_by_a_checkpoint(agents: Agents
     one = start(agents, 1, observer)
     agents.active(2)
     one.until_state("active")
-    create(cluster, "orders", "1,2")
-    create(cluster, "kept", "1,2")
+    create_topic(cluster, "orders", "1,2")
+    create_topic(cluster, "kept", "1,2")
     one.until("its folders", lambda: one.folders() == {"orders-0", "kept-0"})
     end = measured(cluster, observer, "quorate_raft_log_end_offset")
     installed = measured(cluster, observer, INSTALLED)
@@ -138,7 +137,7 @@ def test_a_paused_broker_is_fenced_and_catches_up_by_a_checkpoint(agents: Agents
     one.send(signal.SIGSTOP)
     one.until("to be fenced", lambda: is_fenced(cluster, 1))
     cluster.ask("topic", "delete", "orders", "--yes")
-    create(cluster, "bills", "2,1")
+    create_topic(cluster, "bills", "2,1")
     outrun(cluster, end)
     one.send(signal.SIGCONT)
     one.until("its folders", lambda: one.folders() == {"kept-0", "bills-0"})
@@ -210,10 +209,10 @@ def test_a_restored_log_ends_the_agent_until_its_observer_is_formatted_again(
         observer = observer_of(cluster)
         one = start(agents, 1, observer)
         one.until_state("active")
-        create(cluster, "kept", "1")
+        create_topic(cluster, "kept", "1")
         target = str(tmp_path / "backup")
         at = cluster.ask("backup", "create", target)["end_offset"]
-        create(cluster, "lost", "1")
+        create_topic(cluster, "lost", "1")
         one.until("its folders", lambda: one.folders() == {"kept-0", "lost-0"})
         cluster.kill(member)
         shutil.move(member.data_dir, tmp_path / "old")
