@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from typing import NamedTuple
 
 from quorate.broker_agent.image_feed import ImageChange, ImageFeed
 from quorate.broker_agent.metadata_source import MetadataStep
 from quorate.client.results.metadata import ChangeBatch, StateChunk
 from quorate.client.watch import Watch
+from quorate.watched_batch import header_of, record_headers_of, records_of
 from statemachine.codec import decode_record
-
-
-class _Position(NamedTuple):
-    """The header of a batch, as replay needs it."""
-
-    base_offset: int
-    end_offset: int
-    epoch: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
 
 
 class WatchedLog:
@@ -58,18 +46,9 @@ def _load(feed: ImageFeed, chunk: StateChunk) -> None:
 
 
 def _taken(feed: ImageFeed, batch: ChangeBatch) -> ImageChange | None:
-    position = _Position(
-        batch.base_offset,
-        batch.end_offset,
-        batch.epoch,
-        batch.timestamp_ms,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.sequence,
-    )
     return feed.take_batch(
-        position,
-        [decode_record(value) for value in batch.records],
-        [(each.name, each.value) for each in batch.headers],
+        header_of(batch),
+        records_of(batch),
+        record_headers_of(batch),
         is_control=batch.is_control,
     )

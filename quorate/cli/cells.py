@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from quorate.visible_text import visible
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
+
+
+_WORD_FOR_MINUS_ONE: Final = {
+    "leader": "none",
+    "leader_id": "none",
+    "previous_leader_id": "none",
+    "leader_epoch": "unknown",
+    "high_watermark": "unknown",
+    "max_follower_lag": "unknown",
+    "max_follower_lag_time_ms": "unknown",
+    "relay_low": "unknown",
+}
+"""What -1 says under these names. Elsewhere it may be a number: a margin below 0, for example."""
+
+
+def named_text(name: str, value: object) -> str:
+    """A value as ``as_text``, in words where -1 stands for nothing; documents keep the number."""
+    if value == -1 and (word := _WORD_FOR_MINUS_ONE.get(name)):
+        return word
+    return as_text(value)
 
 
 def as_text(value: object) -> str:

@@ -13,6 +13,7 @@ from quorate.cli.command import SessionCommand, pass_session, wide_option
 from quorate.cli.each_node import Asked, addresses_of, ask_all
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.quorum_disqualified import removed_observers
 from quorate.cli.quorum_view import observers_of, voters_of
 from quorate.cli.session import Session
 from quorate.client.results.admin import DescribeQuorumResponse
@@ -45,7 +46,10 @@ def health(session: Session) -> None:
         "margin": report.margin,
         "is_healthy": report.is_healthy,
     }
-    session.show(Result("Health", fields, rows=report.rows, columns=_COLUMNS, wide=_WIDE))
+    note = ("note",) if any(row["note"] for row in report.rows) else ()
+    session.show(
+        Result("Health", fields, rows=report.rows, columns=(*_COLUMNS, *note), wide=(*_WIDE, *note))
+    )
     problems = [row for row in report.rows if row["problem"]]
     if report.leader_id < 0:
         what = "no node leads" if report.has_answers else "no node answers"
@@ -150,6 +154,7 @@ def _row(
             if each.replica_id == node
         ]
     silent_ms = seen.silent_ms if seen is not None and not is_leader else -1
+    is_removed = leader is not None and node in removed_observers(leader)
     end_offset = answer.log_end_offset if answer is not None else -1
     return {
         "node_id": node,
@@ -161,6 +166,7 @@ def _row(
         "last_fetch_age_ms": silent_ms,
         "address": address,
         "problem": "; ".join(problems),
+        "note": "removed from the voters" if is_removed else "",
     }
 
 
@@ -187,4 +193,5 @@ def _unknown_row(address: str, failure: str) -> dict[str, object]:
     return {
         "node_id": None, "role": None, "epoch": None, "log_end_offset": None, "lag": None,
         "last_fetch": None, "last_fetch_age_ms": -1, "address": address, "problem": failure,
+        "note": "",
     }  # fmt: skip

@@ -11,7 +11,12 @@ from quorate.cli.command import NounGroup, pass_session, wide_option
 from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
-from quorate.cli.quorum_disqualified import advise, disqualified_voters, stranded_observers
+from quorate.cli.quorum_disqualified import (
+    advise,
+    disqualified_voters,
+    removed_observers,
+    stranded_observers,
+)
 from quorate.cli.quorum_may_stop import may_stop
 from quorate.cli.quorum_replay import advise_replay, find_stopped
 from quorate.cli.quorum_transfer import transfer_leader
@@ -125,6 +130,7 @@ def status_fields(answer: DescribeQuorumResponse) -> dict[str, object]:
             for each in answer.removed
         ],
         "current_observers": _members(answer.observers, addresses),
+        "removed_observers": removed_observers(answer),
         "stranded_observers": stranded_observers(answer),
         "answered_by": answer.node_id,
         "relay_low": answer.relay_low_offset,

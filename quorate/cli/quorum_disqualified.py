@@ -20,6 +20,24 @@ def stranded_observers(answer: DescribeQuorumResponse) -> list[dict[str, object]
     ]
 
 
+def removed_observers(answer: DescribeQuorumResponse) -> list[int]:
+    """Ids of observers that were voters until somebody removed them (KIP-853)."""
+    removed = {(each.node_id, each.directory_id) for each in answer.removed}
+    return [
+        each.replica_id
+        for each in answer.observers
+        if (each.replica_id, each.directory_id) in removed
+    ]
+
+
+def _advise_removed(session: Session, answer: DescribeQuorumResponse) -> None:
+    for node in removed_observers(answer):
+        session.announce(
+            f"observer {node} was removed from the voters; it fetches the log and never votes. "
+            f"Stop it, keep it as an observer, or `quorum add-voter {node} --readmit`."
+        )
+
+
 def _advise_stranded(session: Session, answer: DescribeQuorumResponse) -> None:
     for each in answer.replicas_ahead:
         where = f"observer {each.replica_id} is in epoch {each.epoch} and cannot follow "
@@ -35,6 +53,7 @@ def _advise_stranded(session: Session, answer: DescribeQuorumResponse) -> None:
 def advise(session: Session, answer: DescribeQuorumResponse) -> None:
     """Say what to do about each of them."""
     _advise_stranded(session, answer)
+    _advise_removed(session, answer)
     for voter in answer.voters:
         if voter.is_disqualified:
             directory = uuid_to_text(voter.directory_id)

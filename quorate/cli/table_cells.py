@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quorate.cli.cells import as_text
+from quorate.cli.cells import named_text
 
 GAP = "  "
 """Between two columns."""
@@ -27,7 +27,10 @@ class TableCells:
         return cls(
             tuple(column.upper() for column in shown),
             tuple(map(_are_numbers, values)),
-            tuple([as_text(each) for each in column] for column in values),
+            tuple(
+                [named_text(name, each) for each in column]
+                for name, column in zip(shown, values, strict=True)
+            ),
         )
 
     def lines(self) -> list[str]:

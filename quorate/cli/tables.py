@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from quorate.cli.cells import as_text
+from quorate.cli.cells import as_text, named_text
 from quorate.cli.table_cells import GAP, TableCells, width_of
 from quorate.visible_text import visible
 
@@ -51,7 +51,10 @@ def _terminal_width() -> int:
 
 
 def _field_lines(fields: Mapping[str, object], width: int) -> list[str]:
-    named = [(f"{visible(key)}:", lines_of(value)) for key, value in fields.items()]
+    named = [
+        (f"{visible(key)}:", [named_text(key, value)] if value == -1 else lines_of(value))
+        for key, value in fields.items()
+    ]
     room = max(len(key) for key, _ in named)
     lines = [
         f"{key if place == 0 else '':{room}}{GAP}{line}".rstrip(" ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
@@ -16,6 +15,7 @@ from quorate.console.entity_records import record_at
 from quorate.console.index import LOADED_KINDS, Index
 from quorate.console.terms import Term
 from quorate.timetravel.entities import entity_of
+from quorate.watched_batch import header_of, record_headers_of, records_of
 from statemachine import records
 from statemachine.codec import decode_record
 from statemachine.delta import ImageDelta
@@ -26,31 +26,6 @@ from statemachine.sections.tracking import RecordKey
 
 _FREEZE_RECORDS_MIN: Final = 10_000
 _TOPIC, _PARTITION = records.TopicRecord.API_KEY, records.PartitionRecord.API_KEY
-
-
-@dataclass(frozen=True, slots=True)
-class _Position:
-    """The header of a batch, as replay needs it."""
-
-    base_offset: int
-    end_offset: int
-    epoch: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-
-
-def _position(batch: ChangeBatch) -> _Position:
-    return _Position(
-        batch.base_offset,
-        batch.end_offset,
-        batch.epoch,
-        batch.timestamp_ms,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.sequence,
-    )
 
 
 class ImageFeed:
@@ -151,12 +126,11 @@ class ImageFeed:
             self._delta, self._keys, self._content = ImageDelta(before), {}, []
         delta = self._delta
         if batch.is_control:
-            delta.skip_batch(_position(batch))
+            delta.skip_batch(header_of(batch))
             self.control_offsets.append(batch.base_offset)
         else:
-            content = [decode_record(value) for value in batch.records]
-            headers = [(each.name, each.value) for each in batch.headers]
-            delta.replay_batch(_position(batch), content, headers)
+            content = records_of(batch)
+            delta.replay_batch(header_of(batch), content, record_headers_of(batch))
             self._content += content
             self._keys |= dict.fromkeys(changed_keys(delta.tracker.touched, content))
         if delta.transaction is None:

@@ -110,6 +110,17 @@ def test_grow_to_five_and_shrink_to_three_with_the_leader_removing_itself(
     left = voter_ids(cluster)
     assert len(left) == 3
     assert not {leader.id, follower.id} & set(left)
+    # Both fetch on as observers, and every view says what they were (KIP-853).
+    cluster.until(
+        "both removed voters to be observers",
+        lambda: (
+            sorted(quorum(cluster, "describe", "status")["removed_observers"])
+            == sorted((leader.id, follower.id))
+            or None
+        ),
+    )
+    write_configs(cluster, ["4"])
+    wait_equal_images(cluster, cluster.running_nodes)
     for node in (leader, follower):
         assert cluster.stop(node) == 0
     write_configs(cluster, ["5"])

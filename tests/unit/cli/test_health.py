@@ -17,6 +17,7 @@ from quorate.client.results.admin import (
     DescribeQuorumResponse,
     QuorumNode,
     QuorumReplica,
+    RemovedVoter,
     ReplicaAhead,
 )
 from quorate.client.results.common import Endpoint
@@ -117,6 +118,46 @@ def test_no_leader_is_status_seven(
     assert ran(monkeypatch, well(2, leader=-1), well(3, leader=-1), gone(1)) == 7
     assert capsys.readouterr().err == "error: no node leads\n"
     assert problems(well(2, leader=-1), gone(1))[2] == "knows no leader"
+
+
+def test_a_table_says_in_words_that_there_is_no_leader(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(monkeypatch, well(2, leader=-1), well(3, leader=-1), gone(1)) == 7
+    lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines()[:6])
+    assert {name: text.strip() for name, text in lines.items() if name != "cluster_id"} == {
+        "leader_id": "none", "leader_epoch": "unknown", "high_watermark": "unknown",
+        "margin": "-", "is_healthy": "no",
+    }  # fmt: skip
+    assert ran(monkeypatch, well(2, leader=-1), output="json") == 7
+    assert json.loads(capsys.readouterr().out)["leader_id"] == -1
+
+
+def test_a_removed_voter_that_fetches_on_is_named_and_is_no_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = b"d" * 16
+    observers = [
+        QuorumReplica(
+            replica_id=node,
+            directory_id=disk,
+            log_end_offset=9,
+            last_fetch_timestamp_ms=NOW_MS,
+            last_caught_up_timestamp_ms=NOW_MS,
+        )
+        for node in (4, 5, 6)
+    ]
+    # The number of node 6 was removed with another disk: this one is new, and never voted.
+    removed = [
+        RemovedVoter(node_id=4, directory_id=disk),
+        RemovedVoter(node_id=6, directory_id=b"e" * 16),
+    ]
+    leader = well(1, observers=observers, removed=removed)
+    assert ran(monkeypatch, leader, well(2), well(3)) == 0
+    seen = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in seen if "removed from the voters" in line] == ["4"]
+    assert ran(monkeypatch, well(1), well(2), well(3)) == 0
+    assert "NOTE" not in capsys.readouterr().out
 
 
 def test_a_leader_that_is_only_spoken_of_does_not_count() -> None:

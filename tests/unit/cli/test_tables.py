@@ -56,6 +56,21 @@ def test_the_header_is_bold_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     assert stream.getvalue() == "\x1b[1mA  B\x1b[0m\nx  1\n"
 
 
+def test_no_leader_is_a_word_and_other_numbers_below_zero_stay() -> None:
+    stream = io.StringIO()
+    rows = [{"partition": 0, "leader": -1}, {"partition": 1, "leader": 7}]
+    fields = {"leader_id": -1, "margin": -1}
+    result = Result("T", fields, rows=rows, columns=("partition", "leader"))
+    render(result, "table", stream, colour=False)
+    assert [line.split() for line in stream.getvalue().splitlines()] == [
+        ["leader_id:", "none"], ["margin:", "-1"], [],
+        ["PARTITION", "LEADER"], ["0", "none"], ["1", "7"],
+    ]  # fmt: skip
+    stream = io.StringIO()
+    render(result, "json", stream, colour=False)
+    assert '"leader": -1' in stream.getvalue()
+
+
 def test_a_truth_value_in_a_line_is_a_word() -> None:
     directories = [{"id": "x", "is_cordoned": True}, {"id": "y", "is_cordoned": False}]
     assert lines_of(directories) == ["x  cordoned", "y"]
