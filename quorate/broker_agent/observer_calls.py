@@ -2,7 +2,10 @@
 
 An observer that a recovery has left behind is refused by every node, and its image stands still.
 The leader would still take the broker's heartbeats, and their offset for one of its own log. So
-each call asks the leader for the incarnation of its log first.
+each call asks the leader for the incarnation of its log first. The answer says why the agent ends.
+
+The call itself may find another leader than the question did, such as a former voter's. So the
+client of ``calls`` names the observer's incarnation, and the leader of another log refuses.
 
 See: ADR 65 (incarnations), ADR 78.
 """

@@ -40,10 +40,9 @@ def run_with_observer(run: AgentRun, file: Path) -> int:
                 code=Exit.REFUSED,
             )
         identity, facts = replica.stores.identity, LogFacts(replica)
-        async with client_of(run.session, run.servers) as client:
-            calls = ObserverCalls(
-                client, identity.log_incarnation_id, lambda: facts.log_incarnation.number
-            )
+        own = identity.log_incarnation_id
+        async with client_of(run.session, run.servers, log_incarnation=own) as client:
+            calls = ObserverCalls(client, own, lambda: facts.log_incarnation.number)
             await run.until(stop, identity.cluster_id, calls, ObservedLog(replica.controller))
 
     return run_node(file, guest=agent, check=_check)

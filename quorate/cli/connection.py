@@ -82,7 +82,13 @@ def time_left(session: Session, spent_s: float) -> float:
     return max(_LAST_CALL_S_MIN, session.timeout_s - spent_s)
 
 
-def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -> Client:
+def client_of(
+    session: Session,
+    servers: tuple[str, ...],
+    *,
+    reason: str = "",
+    log_incarnation: bytes = b"",
+) -> Client:
     """A client with the session's credentials and timeout, inside of what ``ask`` runs."""
     # Loaded here, with the client.
     from quorate.cli.request_client import RequestClient
@@ -100,6 +106,7 @@ def client_of(session: Session, servers: tuple[str, ...], *, reason: str = "") -
         token=token_of(session),
         writer=session.writer,
         timeout_seconds=session.timeout_s,
+        log_incarnation=log_incarnation,
     )
     client.request_id = session.request_id
     return client

@@ -64,7 +64,7 @@ class Nodes:
         self.leader_epoch = -1
         """The newest known epoch."""
         self.newest_incarnation = NewestIncarnation()
-        """Of the log; no reader of this client goes back to an older one."""
+        """Of the log; this client neither reads nor writes an older one from then on."""
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -61,6 +61,8 @@ class Client(Writes, Operations):
             ordered client has one.
         cluster_id: Nodes of any other cluster are ignored; empty takes the id that the first
             answer names.
+        log_incarnation: Id of the incarnation of the log that writes are for, 16 bytes: no leader
+            of another one gets them. Empty: any that is not older than one that was met.
         tracer: Of OpenTelemetry; each write is a span, whose trace goes on in the cluster.
     """
 
@@ -81,6 +83,7 @@ class Client(Writes, Operations):
         stall_seconds: float = STALL_SECONDS,
         producer_sessions_max: int = PRODUCER_SESSIONS_MAX,
         cluster_id: str = "",
+        log_incarnation: bytes = b"",
         tracer: Tracer | None = None,
     ) -> None:
         if max(len(client_id), len(reason)) > TEXT_BYTES_MAX:
@@ -95,7 +98,9 @@ class Client(Writes, Operations):
         rng = self._rng = random.Random()
         self._client_id = client_id
         self._state_seconds_max = timeout_seconds
-        self._identity = WriterIdentity(client_id=client_id, reason=reason)
+        self._identity = WriterIdentity(
+            client_id=client_id, reason=reason, log_incarnation=log_incarnation
+        )
         proof = Proof(user, password, mechanism, token)
         self._nodes = nodes_for(addresses, credentials, proof, cluster_id=cluster_id)
         caller = self._caller = Caller(self._nodes, rng=rng)

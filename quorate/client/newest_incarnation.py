@@ -1,4 +1,4 @@
-"""The newest incarnation of the log that a reader has met: it never goes back to an older one.
+"""The newest incarnation of the log that a client has met: it never goes back to an older one.
 
 A former voter has the directory of an incarnation that was lost. It serves what it has, and cannot
 know of the recovery. The reader can: each answer about a position names the number of its

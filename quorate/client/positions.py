@@ -38,8 +38,8 @@ def position_message(group: str, position: LogPosition, metadata: str) -> wire.C
     return message
 
 
-def committed(message: PositionMessage) -> CommittedPosition | None:
-    """Return what a server answered; None for a group without a position."""
+def committed(message: PositionMessage, newest_incarnation: int) -> CommittedPosition | None:
+    """Return what a server of that incarnation answered; None for a group without a position."""
     if message.offset < 0:
         return None
     position = LogPosition(
@@ -48,5 +48,6 @@ def committed(message: PositionMessage) -> CommittedPosition | None:
         tuple(EpochEntry(e.epoch, e.start_offset, e.log_digest) for e in message.epochs),
         message.log_digest,
         message.log_incarnation,
+        newest_incarnation,
     )
     return CommittedPosition(position, message.metadata, message.commit_timestamp_ms)

@@ -104,17 +104,24 @@ class Queries:
     ) -> dict[str, CommittedPosition | None]:
         """The positions that groups have committed; None where there is none, or it has expired.
 
+        They name the incarnation of the log that answers, so a consumer of one reads no older log.
+
         Raises:
             RefusedError: GROUP_AUTHORIZATION_FAILED, one of the groups may not be seen.
         """
-        request = metadata_pb2.FetchPositionsRequest(read=read, groups=groups)
+        newest = self._caller.newest_incarnation
+        request = metadata_pb2.FetchPositionsRequest(
+            read=read, groups=groups, log_incarnation_number=newest.number
+        )
         response: metadata_pb2.FetchPositionsResponse = await self._ask(
             "metadata", "FetchPositions", request, read
         )
+        # A former release names none.
+        newest.know(response.log_incarnation_number)
         for each in response.positions:
             if each.error_code:
                 raise RefusedError(each.error_code, f"the position of group {each.group!r}")
-        return {each.group: committed(each) for each in response.positions}
+        return {each.group: committed(each, newest.number) for each in response.positions}
 
     async def describe_cluster(self, *, read: ReadOptions = LOCAL) -> DescribeClusterResponse:
         """Brokers, quorum nodes and the leader."""

@@ -55,6 +55,8 @@ class FoundStream:
     address: str
     tasks: Set[asyncio.Task[Any]]
     """What gRPC runs for the call until it has the call's status."""
+    met: int
+    """Number of the newest incarnation of the log that the leader was asked for."""
 
 
 class LeaderSearch:
@@ -125,6 +127,8 @@ class LeaderSearch:
 
     async def _try(self, address: str) -> FoundStream | None:
         call, tasks = opened_with_tasks(self._nodes.node(address).metadata.WriteStream)
+        # A leader of an older log refuses, and another node is asked.
+        met = self._hello.hello.log_incarnation_number = self._nodes.newest_incarnation.number
         accepted: StreamAccepted | None = None
         self._denials.pop(address, None)
         try:
@@ -148,7 +152,7 @@ class LeaderSearch:
         finally:
             if accepted is None:
                 call.cancel()
-        return None if accepted is None else FoundStream(call, accepted, address, tasks)
+        return None if accepted is None else FoundStream(call, accepted, address, tasks, met)
 
     def _follow(self, address: str, error: ClientError) -> None:
         if not isinstance(error, RefusedError):

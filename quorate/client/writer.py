@@ -4,8 +4,6 @@ A command waits for a producer session, gets its sequence number there and is se
 breaks, or the answer is an unknown outcome, it is sent again to the current leader, under the same
 number. It ends with an answer, or at its deadline with an error: never sent, or outcome unknown.
 
-``open_commands`` has every command that has not ended.
-
 See: KIP-360; ADR 10 and 42; docs/reference/client-protocol.md (Idempotence).
 """
 
@@ -76,7 +74,7 @@ class Writer:
         self._rng = rng
         self._loop = asyncio.get_running_loop()
         self._producer_sessions = producers
-        self._window = 1
+        self._window, self._met = 1, 0
         self._open = OpenCommands(producers)
         self._tags = count(1)
         self._orders = count(1)
@@ -181,12 +179,15 @@ class Writer:
     def _move(self) -> None:
         """Wake the stream, or start the search for one."""
         if self._is_closed:
-            # A pause after a refusal may end later than the writer.
-            return
+            return  # A pause after a refusal may end later than the writer.
         if self._sweep_timer is None:
             self._sweep_timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
-        if self._stream is not None:
-            self._stream.wake()
+        stream = self._stream
+        if stream is not None and self._met == self._nodes.newest_incarnation.number:
+            stream.wake()
+        elif stream is not None:
+            # It may be a former voter's: the node that accepted it knew of no newer log.
+            self._drop_stream(stream)
         elif self._search is None:
             self._search = self._loop.create_task(self._find_stream())
 
@@ -202,6 +203,7 @@ class Writer:
             if self._search is asyncio.current_task():
                 self._search = None
         self._avoid = None
+        self._met = found.met
         self._window = max(1, found.accepted.producer_window)
         self._last_contact_at = self._loop.time()
         self._stream = LiveStream(

@@ -14,7 +14,7 @@ from quorate.services.commands import COMMANDS
 from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
 from quorate.services.image_digests import ImageDigests
-from quorate.services.log_reads import incarnation_bytes
+from quorate.services.incarnations import incarnation_bytes
 from quorate.services.operations import QuorumOperations, endpoints_to_pb
 from quorate.services.ports import QuorumStatus, ServedNode
 from quorate.services.reads import Reads

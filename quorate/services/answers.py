@@ -52,7 +52,7 @@ _POSITION: Codes = frozenset(
     {Code.UNKNOWN_LEADER_EPOCH, Code.OFFSET_NOT_AVAILABLE, Code.OFFSET_OUT_OF_RANGE}
 )
 _FORMER: Codes = frozenset({Code.LOG_INCARNATION_MISMATCH})
-"""The reader has met a newer incarnation of the log than this node's."""
+"""The caller has met a newer incarnation of the log than this node's, or follows another one."""
 _DISK: Codes = frozenset({Code.CORRUPT_MESSAGE, Code.UNKNOWN_SERVER_ERROR})
 
 COMMAND_CODES: Codes = frozenset(
@@ -126,7 +126,7 @@ HEALTH_AND_REFLECTION = "HealthAndReflection"
 ANSWERS: Mapping[str, Refusals] = {
     "Write": Refusals(_CHANGE | COMMAND_CODES, parts=_RESULT_CODES),
     "WriteStream": Refusals(
-        _STREAM | {Code.NOT_CONTROLLER}, COMMAND_CODES | {Code.QUEUE_FULL}, _RESULT_CODES
+        _STREAM | _FORMER | {Code.NOT_CONTROLLER}, COMMAND_CODES | {Code.QUEUE_FULL}, _RESULT_CODES
     ),
     "FetchLog": Refusals(_CALL | _EPOCH | _POSITION | _FORMER | _DISK | _TOPIC_DENIED),
     "ListOffsets": Refusals(
@@ -151,7 +151,7 @@ ANSWERS: Mapping[str, Refusals] = {
         | _TOPIC_DENIED
         | {Code.CLUSTER_AUTHORIZATION_FAILED},
     ),
-    "FetchPositions": Refusals(_READ, parts=frozenset({Code.GROUP_AUTHORIZATION_FAILED})),
+    "FetchPositions": Refusals(_READ | _FORMER, parts=frozenset({Code.GROUP_AUTHORIZATION_FAILED})),
     "Authenticate": Refusals(
         (_STREAM - {Code.CLUSTER_AUTHORIZATION_FAILED}) | {Code.UNSUPPORTED_SASL_MECHANISM}
     ),

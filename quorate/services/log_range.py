@@ -22,23 +22,6 @@ class LogRange:
     def __init__(self, node: KnownLog) -> None:
         self._node = node
 
-    def check_incarnation(self, newest_met: int) -> None:
-        """Refuse a reader that has met a newer incarnation of the log than this one, by its number.
-
-        This is then a former voter, or a new node that has not copied that far.
-
-        Raises:
-            RequestRefusedError: LOG_INCARNATION_MISMATCH.
-        """
-        own = self._node.log_incarnation
-        if newest_met > own.number:
-            raise RequestRefusedError(
-                ErrorCode.LOG_INCARNATION_MISMATCH,
-                f"the log of this node is incarnation {own.number}, and the reader has met "
-                f"incarnation {newest_met}: read from a node of that one; a former voter is "
-                "formatted again (docs/operations/recover.md)",
-            )
-
     def check_position(self, offset: int, last_epoch: int) -> DivergenceHint | None:
         """Check a consumer that has everything below ``offset``, the last record in ``last_epoch``.
 

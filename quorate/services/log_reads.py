@@ -14,10 +14,11 @@ from quorate.client.limits import FETCH_BYTES_MAX, FRAMING_BYTES
 from quorate.services.admission import Gate
 from quorate.services.change_message import CHANGE_BYTES_MAX, change_batch
 from quorate.services.errors import RequestRefusedError
+from quorate.services.incarnations import check_reader, incarnation_bytes
 from quorate.services.leadership import check_epoch, require_leader
 from quorate.services.log_range import LogRange
 from quorate.services.log_redaction import redacted_batches
-from quorate.services.ports import KnownLog, ServedNode
+from quorate.services.ports import ServedNode
 from quorate.services.too_large import check_batch_fits
 from quorum.batch import BatchHeader, iterate_records, read_header, scan_batches
 from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
@@ -55,7 +56,7 @@ class LogReads:
                 that does not fit in a message.
         """
         node = self._node
-        self._range.check_incarnation(request.log_incarnation_number)
+        check_reader(node, request.log_incarnation_number)
         check_epoch(node, optional(request, "current_leader_epoch"))
         last_epoch = optional(request, "last_fetched_epoch")
         divergence = self._range.check_position(request.offset, last_epoch)
@@ -141,7 +142,7 @@ class LogReads:
                 requested epoch that this leader does not know), OFFSET_NOT_AVAILABLE for a digest
                 between the high watermark and the end of the log.
         """
-        self._range.check_incarnation(request.log_incarnation_number)
+        check_reader(self._node, request.log_incarnation_number)
         check_epoch(self._node, optional(request, "current_leader_epoch"))
         require_leader(self._node)
         found = self._range.epoch_end(request.leader_epoch)
@@ -270,12 +271,6 @@ def optional(request: object, field: str) -> int:
     """Return an optional number of a request, -1 if it is not set."""
     value: int = getattr(request, field) if request.HasField(field) else -1  # type: ignore[attr-defined]  # any message
     return value
-
-
-def incarnation_bytes(node: KnownLog) -> bytes:
-    """Return the id of the log's incarnation as responses have it: empty for the first one."""
-    incarnation_id = node.log_incarnation.id
-    return incarnation_id if any(incarnation_id) else b""
 
 
 def _listed(offset: int, epoch: int, timestamp: int) -> metadata_pb2.ListOffsetsResponse:

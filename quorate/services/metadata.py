@@ -17,6 +17,7 @@ from quorate.services.calls import (
     unary,
 )
 from quorate.services.closing import Closing
+from quorate.services.incarnations import check_reader, incarnation_bytes
 from quorate.services.log_reads import LogReads
 from quorate.services.log_redaction import check_may_read_secrets
 from quorate.services.ports import ServedNode
@@ -198,7 +199,12 @@ class MetadataService:
     async def _fetch_positions(
         self, request: metadata_pb2.FetchPositionsRequest, context: Context
     ) -> metadata_pb2.FetchPositionsResponse:
+        check_reader(self._node, request.log_incarnation_number)
         image = await self._reads.image(request.read, context)
-        response = metadata_pb2.FetchPositionsResponse(position=self._reads.position(image))
+        response = metadata_pb2.FetchPositionsResponse(
+            position=self._reads.position(image),
+            log_incarnation=incarnation_bytes(self._node),
+            log_incarnation_number=self._node.log_incarnation.number,
+        )
         add_positions(image, request, response, self._access_of(context))
         return response

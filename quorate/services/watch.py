@@ -22,8 +22,9 @@ from quorate.services.change_message import ChangeMessage
 from quorate.services.closing import Closing
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import caller
+from quorate.services.incarnations import check_reader, incarnation_bytes
 from quorate.services.log_range import LogRange
-from quorate.services.log_reads import incarnation_bytes, optional
+from quorate.services.log_reads import optional
 from quorate.services.log_redaction import check_may_read_secrets
 from quorate.services.ports import ServedNode
 from quorate.services.too_large import check_batch_fits, check_state_fits
@@ -92,7 +93,7 @@ class Watches:
             "with_secrets": request.include_secrets,
         }
         with self.open.passing(caller_of(context)):
-            self._log.check_incarnation(request.log_incarnation_number)
+            check_reader(self._node, request.log_incarnation_number)
             cursor = WatchCursor(self._node)
             if request.HasField("from_offset"):
                 cursor.resume(request.from_offset, optional(request, "from_epoch"))

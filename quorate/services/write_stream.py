@@ -35,6 +35,7 @@ from quorate.services.closing import Closing
 from quorate.services.commands import to_command
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import bounded_text, caller
+from quorate.services.incarnations import check_writer
 from quorate.services.leadership import leader_hint, not_leader
 from quorate.services.outgoing import OutgoingAnswers
 from quorate.services.ports import ServedNode
@@ -60,8 +61,10 @@ async def write_once(
     """Evaluate one command and answer once it is committed and applied.
 
     Raises:
-        CommandError: The command was refused, or its outcome is unknown (OUTCOME_UNKNOWN).
+        CommandError: The command was refused, or its outcome is unknown (OUTCOME_UNKNOWN);
+            LOG_INCARNATION_MISMATCH, the writer knows another incarnation of the log.
     """
+    check_writer(node, request.writer)
     _check_size(request.command)
     command = to_command(request.command)
     request_context = RequestContext(
@@ -162,7 +165,8 @@ class WriteSession(
 
         Raises:
             CommandError: NOT_CONTROLLER if this node does not accept commands, INVALID_REQUEST
-                without a hello.
+                without a hello, LOG_INCARNATION_MISMATCH if the writer knows another incarnation
+                of the log.
         """
         self._greet(first)
         self._submit(first)
@@ -189,6 +193,8 @@ class WriteSession(
         self._principal = caller(self._context, hello.client_id, proved)
         self._client_id = hello.client_id
         self._reason = bounded_text(hello.reason, "reason")
+        # First, because a former voter's hint leads to a leader of the former incarnation.
+        check_writer(self._node, hello)
         if not self._node.can_write:
             raise not_leader(self._node, ErrorCode.NOT_CONTROLLER)
         accepted = self._outgoing.message.accepted

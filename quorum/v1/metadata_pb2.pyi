@@ -43,12 +43,16 @@ CONFIG_SOURCE_CLUSTER: ConfigSource
 CONFIG_SOURCE_DEFAULT: ConfigSource
 
 class WriterIdentity(_message.Message):
-    __slots__ = ("client_id", "reason")
+    __slots__ = ("client_id", "reason", "log_incarnation_number", "log_incarnation")
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
     client_id: str
     reason: str
-    def __init__(self, client_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    log_incarnation_number: int
+    log_incarnation: bytes
+    def __init__(self, client_id: _Optional[str] = ..., reason: _Optional[str] = ..., log_incarnation_number: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
 
 class WriteRequest(_message.Message):
     __slots__ = ("writer", "producer_id", "producer_epoch", "oldest_open", "command", "is_ordered")
@@ -461,12 +465,14 @@ class ConfigResource(_message.Message):
     def __init__(self, type: _Optional[_Union[_commands_pb2.ConfigResourceType, str]] = ..., name: _Optional[str] = ...) -> None: ...
 
 class FetchPositionsRequest(_message.Message):
-    __slots__ = ("read", "groups")
+    __slots__ = ("read", "groups", "log_incarnation_number")
     READ_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     read: ReadOptions
     groups: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, read: _Optional[_Union[ReadOptions, _Mapping]] = ..., groups: _Optional[_Iterable[str]] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class CommittedPosition(_message.Message):
     __slots__ = ("group", "error_code", "offset", "leader_epoch", "epochs", "log_digest", "log_incarnation", "metadata", "commit_timestamp_ms")
@@ -491,12 +497,16 @@ class CommittedPosition(_message.Message):
     def __init__(self, group: _Optional[str] = ..., error_code: _Optional[_Union[_common_pb2.ErrorCode, str]] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., epochs: _Optional[_Iterable[_Union[_commands_pb2.ReadEpoch, _Mapping]]] = ..., log_digest: _Optional[bytes] = ..., log_incarnation: _Optional[bytes] = ..., metadata: _Optional[str] = ..., commit_timestamp_ms: _Optional[int] = ...) -> None: ...
 
 class FetchPositionsResponse(_message.Message):
-    __slots__ = ("position", "positions")
+    __slots__ = ("position", "positions", "log_incarnation", "log_incarnation_number")
     POSITION_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     position: ReadPosition
     positions: _containers.RepeatedCompositeFieldContainer[CommittedPosition]
-    def __init__(self, position: _Optional[_Union[ReadPosition, _Mapping]] = ..., positions: _Optional[_Iterable[_Union[CommittedPosition, _Mapping]]] = ...) -> None: ...
+    log_incarnation: bytes
+    log_incarnation_number: int
+    def __init__(self, position: _Optional[_Union[ReadPosition, _Mapping]] = ..., positions: _Optional[_Iterable[_Union[CommittedPosition, _Mapping]]] = ..., log_incarnation: _Optional[bytes] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class DescribeConfigsRequest(_message.Message):
     __slots__ = ("read", "resources", "include_defaults")

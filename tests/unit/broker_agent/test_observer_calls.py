@@ -123,6 +123,25 @@ def test_a_former_voter_that_leads_is_passed_over() -> None:
     asyncio.run(scenario())
 
 
+def test_no_command_is_written_into_the_log_of_a_former_voter() -> None:
+    """Method: the question is answered by the leader; the former voter accepts writes, too."""
+
+    async def scenario() -> None:
+        (_, (former,)), (_, (leader,)) = nodes_of(1), nodes_of(1)
+        leader.incarnation, former.log.epoch = LogIncarnation(1, OURS), 1_000
+        async with serving(former), serving(leader):
+            servers = [former.address, leader.address]
+            async with Client(servers, log_incarnation=OURS) as client:
+                calls = ObserverCalls(client, OURS, lambda: 1)
+                await calls.register_broker(settings_of(BROKER, 3).registration(), timeout=60)
+                beat_of = wire.BrokerHeartbeat(broker_id=BROKER, broker_epoch=1)
+                await calls.heartbeat(beat_of, timeout=60)
+                await calls.assign_replicas_to_dirs(wire.AssignReplicasToDirs(), timeout=60)
+        assert (len(former.log.applied), len(leader.log.applied)) == (0, 3)
+
+    asyncio.run(scenario())
+
+
 def test_the_question_has_the_time_of_the_call() -> None:
     cluster = Cluster()
     cluster.is_silent = True

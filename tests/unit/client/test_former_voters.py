@@ -68,7 +68,7 @@ def test_a_consumer_goes_on_to_a_node_with_a_leader_and_learns_what_was_lost():
 
 
 def as_committed(position):
-    """A position as its group fetches it: without the number of the newest incarnation met."""
+    """A position as its group fetches it from a former voter: no number says what is newest."""
     sent = position_message("copier", position, "")
     found = committed(
         PositionMessage(
@@ -77,7 +77,8 @@ def as_committed(position):
             epochs=sent.epochs,
             log_digest=sent.log_digest,
             log_incarnation=sent.log_incarnation,
-        )
+        ),
+        0,
     )
     assert found.position.newest_incarnation == 0
     return found.position
