@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
@@ -58,6 +59,9 @@ class Departures:
         self._awaited_end = 0
         """The next step is due when everything below this offset is committed."""
         self._waiting_producers: dict[int, BrokerGeneration] = {}
+        self.released: deque[WaitingCommand] = deque()
+        """Commands that wait no longer, oldest first. They come before the queue, over as many
+        groups as their number and size need."""
 
     @property
     def is_underway(self) -> bool:
@@ -66,8 +70,8 @@ class Departures:
 
     @property
     def waiting_count(self) -> int:
-        """Commands that wait."""
-        return sum(len(each.commands) for each in self._departures.values())
+        """Commands that wait, and those released that no group has taken in."""
+        return len(self.released) + sum(len(each.commands) for each in self._departures.values())
 
     def begin(
         self,
@@ -108,6 +112,7 @@ class Departures:
     def advance(self, group: StepWriter, sessions: BrokerSessions, now_ms: int) -> Departure | None:
         """Add the next step to a group. Return a departure when it has none left; it is over.
 
+        What waited for it is released then.
         A broker whose session had expired stops leaving when it is in contact again.
         """
         generation, departure = next(iter(self._departures.items()))
@@ -123,6 +128,7 @@ class Departures:
         del self._departures[generation]
         for waiting in departure.commands:
             self._waiting_producers.pop(waiting.context.producer_id, None)
+        self.released.extend(departure.commands)
         return departure
 
     def take_waiting(self) -> Iterator[WaitingCommand]:
@@ -131,4 +137,6 @@ class Departures:
         self._departures.clear()
         self._waiting_producers.clear()
         self._awaited_end = 0
-        return (each for departure in departures for each in departure.commands)
+        released, self.released = self.released, deque()
+        waiting = (each for departure in departures for each in departure.commands)
+        return chain(released, waiting)

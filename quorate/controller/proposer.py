@@ -144,6 +144,7 @@ class Proposer:
             or self._are_periodic_tasks_due
             or self._contacts
             or self._departures.is_underway
+            or self._departures.released
             or self._purgatory.arrived
             or (self.is_leading and self.active_epoch is None and self.log.node.can_write)
         ) and not (self.is_halted or self._is_forming):
@@ -224,12 +225,11 @@ class Proposer:
         departures = self._departures
         is_step_due = departures.is_due(self._machine.image.provenance.end_offset)
         are_tasks_due = self._are_periodic_tasks_due and (is_step_due or not departures.is_underway)
-        if not (self._queue or is_step_due or are_tasks_due):
+        if not (self._queue or departures.released or is_step_due or are_tasks_due):
             return
         former = self._begin_group(now_ms, wall_ms)
         departed = departures.advance(former, self.sessions, now_ms) if is_step_due else None
-        for waiting in () if departed is None else departed.commands:
-            former.evaluate(*waiting, may_wait=False)
+        self._evaluate_released(former)
         if are_tasks_due and not departures.is_underway:
             for records in self._periodic_tasks.due(
                 former.delta, now_ms, former.timestamp_ms, departed
@@ -249,6 +249,22 @@ class Proposer:
             self._append(former, now_ms)
         elif answers:
             self._hold_evaluated(former)
+
+    def _has_room(self, former: GroupFormer) -> bool:
+        config = self._config
+        return (
+            len(former.answers) < config.group_commands_max
+            and former.size_bytes < config.group_bytes_max
+        )
+
+    def _evaluate_released(self, former: GroupFormer) -> None:
+        """Evaluate what waited for a departure, in the order of its arrival.
+
+        If some remain, the group has no room for what is in the queue: those come later.
+        """
+        released = self._departures.released
+        while released and self._has_room(former):
+            former.evaluate(*released.popleft(), may_wait=False)
 
     def _evaluate_queue(self, former: GroupFormer) -> None:
         queue, departures = self._queue, self._departures

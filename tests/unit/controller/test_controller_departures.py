@@ -192,6 +192,74 @@ def test_a_new_leader_fences_what_its_predecessor_left_in_the_middle():
     assert states(one.controller.image) == [(2, (2,))] * 12
 
 
+def wait_behind_a_departure(one: Bench, writes: int) -> list[object]:
+    """Submit a removal and writes of its producer behind it.
+
+    Returns the tags of those that wait, in their order.
+    """
+    common = {"producer_id": one.producer(), "producer_epoch": 0, "oldest_open": 0}
+    one.submit(UnregisterBroker(1), "removal", sequence=0, **common)
+    for number in range(1, writes + 1):
+        one.submit(set_config(number), number, sequence=number, **common)
+    while one.controller.queue_length > writes + 1 or not one.log.proposals:
+        one.flush()
+    one.log.proposals.clear()
+    return ["removal", *range(1, writes + 1)]
+
+
+@pytest.mark.parametrize("bound", [{"group_commands_max": 3}, {"group_bytes_max": 150}])
+def test_what_waited_is_written_in_order_over_as_many_groups_as_others(bound):
+    """They waited for one departure together; one append of all would occupy every node's loop."""
+    one = bench(groups_unflushed_max=1, **bound)
+    waiting = wait_behind_a_departure(one, 10)
+    for _ in range(30):
+        one.log.settle()
+        one.flush()
+    assert [tag for tag, _ in one.codes()] == waiting
+    assert max(one.log.proposals) <= 3
+    assert sum(one.log.proposals) == 1 + 11, "the second step, and each command"
+    assert one.controller.queue_length == 0
+    assert one.value() == "10"
+
+
+def test_commands_that_came_later_follow_those_released():
+    one = bench(group_commands_max=2, groups_unflushed_max=1)
+    waiting = wait_behind_a_departure(one, 7)
+    while not one.answers:
+        one.log.settle()
+        one.flush()
+    assert one.controller.queue_length > 0, "some are released and wait for a group"
+    one.submit(set_config(1_000), "later")
+    for _ in range(30):
+        one.log.settle()
+        one.flush()
+    assert [tag for tag, _ in one.codes()] == [*waiting, "later"]
+    assert one.value() == "1000"
+
+
+def test_a_deposed_leader_answers_what_was_released():
+    one = bench(group_commands_max=2, groups_unflushed_max=1)
+    waiting = wait_behind_a_departure(one, 7)
+    while not one.answers:
+        one.log.settle()
+        one.flush()
+    one.log.depose()
+    one.flush()
+    assert [tag for tag, _ in one.codes()] == waiting
+    assert one.controller.queue_length == 0
+
+
+def test_what_waited_for_the_next_departure_comes_behind_what_was_released():
+    one = bench(group_commands_max=2, groups_unflushed_max=1)
+    waiting = wait_behind_a_departure(one, 5)
+    one.submit(UnregisterBroker(2), "second")
+    for _ in range(60):
+        one.log.settle()
+        one.flush()
+    assert [tag for tag, _ in one.codes()] == [*waiting, "second"]
+    assert not one.controller.image.brokers
+
+
 def test_a_broker_that_is_in_contact_again_is_not_fenced():
     one = bench()
     one.tick(50)
