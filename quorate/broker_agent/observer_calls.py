@@ -54,13 +54,13 @@ class ObserverCalls:
         *,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
-        """Register a broker.
+        """Register a broker; ``timeout`` is for the question and the call together.
 
         Raises:
             LogIncarnationError: The log was recovered or restored; the observer's is left behind.
         """
-        await self._check(timeout)
-        return await self._calls.register_broker(registration, timeout=timeout)
+        left = await self._check(timeout)
+        return await self._calls.register_broker(registration, timeout=left)
 
     async def heartbeat(
         self,
@@ -68,13 +68,13 @@ class ObserverCalls:
         *,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
-        """Send a heartbeat.
+        """Send a heartbeat; ``timeout`` is for the question and the heartbeat together.
 
         Raises:
             LogIncarnationError: As ``register_broker``.
         """
-        await self._check(timeout)
-        return await self._calls.heartbeat(beat, timeout=timeout)
+        left = await self._check(timeout)
+        return await self._calls.heartbeat(beat, timeout=left)
 
     async def assign_replicas_to_dirs(
         self,
@@ -85,13 +85,21 @@ class ObserverCalls:
         """Report in which log directories replicas are; behind a heartbeat, so not checked."""
         return await self._calls.assign_replicas_to_dirs(assignment, timeout=timeout)
 
-    async def _check(self, seconds: float | None) -> None:
+    async def _check(self, seconds: float | None) -> float | None:
+        """Ask for the incarnation; return the seconds that are left for the call."""
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
         number = self._number()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(deadline):
                 answer = await self._calls.offset_for_leader_epoch(0, log_incarnation_number=number)
         except TimeoutError as error:
             raise UnavailableError("the leader did not name the incarnation of its log") from error
+        self._compare(answer, number)
+        return None if deadline is None else max(0.0, deadline - loop.time())
+
+    def _compare(self, answer: OffsetForLeaderEpochResponse, number: int) -> None:
+        """Raise unless the leader's log is the observer's, whose incarnation has the number."""
         found = answer.log_incarnation or FIRST_INCARNATION_ID
         if found == self._id:
             return

@@ -12,6 +12,7 @@ from quorate.broker_agent.handler import Registered, Waiting
 from quorate.broker_agent.observer_calls import ObserverCalls
 from quorate.client import Client
 from quorate.client.errors import LogIncarnationError, UnavailableError
+from quorate.client.pending import Applied
 from quorate.client.results.metadata import OffsetForLeaderEpochResponse
 from quorum.incarnation import LogIncarnation
 from quorum.types import ZERO_UUID, Uuid, uuid_to_text
@@ -52,6 +53,36 @@ class Asking(World):
     def __init__(self, client: Client) -> None:
         super().__init__("observer")
         self.offset_for_leader_epoch = client.offset_for_leader_epoch
+
+
+class Slow(Cluster):
+    """A cluster whose answer to the question takes three seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float | None] = []
+        self._now = 100.0
+
+    def stop_the_clock(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.time = lambda: self._now  # type: ignore[method-assign]
+
+    async def offset_for_leader_epoch(
+        self, epoch: int, *, log_incarnation_number: int = 0
+    ) -> OffsetForLeaderEpochResponse:
+        self._now += 3
+        return self.answer()
+
+    async def register_broker(
+        self, registration: wire.RegisterBroker, *, timeout: float | None = None
+    ) -> Applied:
+        self.times.append(timeout)
+        return await super().register_broker(registration, timeout=timeout)
+
+    async def heartbeat(
+        self, beat: wire.BrokerHeartbeat, *, timeout: float | None = None
+    ) -> Applied:
+        self.times.append(timeout)
+        return await super().heartbeat(beat, timeout=timeout)
 
 
 def beat(cluster: Cluster, calls: ObserverCalls) -> None:
@@ -147,6 +178,25 @@ def test_the_question_has_the_time_of_the_call() -> None:
     cluster.is_silent = True
     with pytest.raises(UnavailableError, match="did not name"):
         beat(cluster, ObserverCalls(cluster, ZERO_UUID, lambda: 0))
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(7.0, 4.0), (3.0, 0.0), (None, None)])
+def test_the_question_and_the_call_have_one_deadline(
+    seconds: float | None, left: float | None
+) -> None:
+    """Method: the loop's clock stands still, and the question takes three seconds of it."""
+    cluster = Slow()
+    calls = ObserverCalls(cluster, ZERO_UUID, lambda: 0)
+
+    async def scenario() -> None:
+        cluster.stop_the_clock(asyncio.get_running_loop())
+        await calls.register_broker(settings_of(BROKER, 3).registration(), timeout=seconds)
+        epoch = cluster.other(BROKER)
+        request = wire.BrokerHeartbeat(broker_id=BROKER, broker_epoch=epoch, metadata_offset=0)
+        await calls.heartbeat(request, timeout=seconds)
+
+    asyncio.run(scenario())
+    assert cluster.times == [left, left]
 
 
 def test_an_agent_whose_observer_was_left_behind_ends() -> None:
