@@ -12,7 +12,7 @@ DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 
 def base_images() -> list[str]:
     """The base image of each stage."""
-    return [words[1].split()[0] for words in _instructions() if words[0] == "FROM"]
+    return [words[1].split()[0] for words in instructions() if words[0] == "FROM"]
 
 
 def image_environment() -> dict[str, str]:
@@ -52,7 +52,7 @@ def default_command() -> list[str]:
 
 def _last_stage(name: str) -> list[list[str]]:
     found: list[list[str]] = []
-    for words in _instructions():
+    for words in instructions():
         if words[0] == "FROM":
             found = []
         elif words[0] == name:
@@ -60,7 +60,7 @@ def _last_stage(name: str) -> list[list[str]]:
     return found
 
 
-def _instructions() -> list[list[str]]:
+def instructions() -> list[list[str]]:
     """Each instruction as its name and the rest of its lines."""
     lines = [
         line
