@@ -31,6 +31,7 @@ from quorum.log.log_start_file import LogStart
 from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.segment import Segment
 from quorum.log.segment_tail import SegmentTail
+from quorum.log.wrong_epoch import of_digest, of_fall
 from quorum.ports import FileSystem
 from quorum.types import Epoch, EpochStart
 
@@ -88,6 +89,7 @@ class ChainOpener:
         self._epoch_max = epoch_max
         self._progress = progress
         self._start = LogStart()
+        self._newest: SegmentScan | None = None
         self._known_from: int | None = None
         """Offset from which on the digest of the opened segments is known."""
 
@@ -139,7 +141,8 @@ class ChainOpener:
         if not tail.digest:
             return tail._replace(digest=stored)
         if stored and stored != tail.digest:
-            raise self._damage("the log digest differs from the stored one", tail.end_offset)
+            problem = "the log digest differs from the stored one"
+            raise self._wrong_digest(self._damage(problem, tail.end_offset))
         if stored:
             self._extend_proof(tail.end_offset)
         return tail
@@ -176,6 +179,7 @@ class ChainOpener:
             anchors=anchors,
             progress=None if progress is None else lambda here: progress(done + here, total),
         )
+        self._newest = scan
         segment.index, segment.tail, segment.anchor = scan.index, scan.tail, scan.anchor
         if scan.anchor is not None:
             self._known_from = scan.anchor.end_offset
@@ -193,7 +197,7 @@ class ChainOpener:
                 durable_offset=self._marks.durable_offset,
             )
             if damage is not None:
-                raise damage
+                raise of_fall(damage, file, scan, tail.epoch, self._stored_epochs())
             chain.torn_bytes = file.size() - scan.tail.position
             chain.torn_cause = scan.problem.cause
             file.truncate(scan.tail.position)
@@ -225,10 +229,8 @@ class ChainOpener:
         if scan.digest_at_mark is None:
             raise self._damage("no batch ends at the stored durable end", marks.durable_offset)
         if marks.digest and scan.digest_at_mark and marks.digest != scan.digest_at_mark:
-            raise self._damage(
-                "the log digest differs from the one stored with the durable end",
-                marks.durable_offset,
-            )
+            problem = "the log digest differs from the one stored with the durable end"
+            raise self._wrong_digest(self._damage(problem, marks.durable_offset))
         if marks.digest and scan.digest_at_mark:
             self._extend_proof(marks.durable_offset)
 
@@ -245,7 +247,7 @@ class ChainOpener:
         begun.update((each.start_offset, each.epoch) for each in chain.epochs)
         controls = {at: place for at, place in chain.controls.items() if at not in proven}
         facts = LogFacts(chain.segments, begun, controls)
-        stored = EpochFile(self._fs, self._directory).load() or ()
+        stored = self._stored_epochs()
         for found in (
             *leader_change_contradictions(facts, leader_changes(facts)),
             *unproven_by_batches(facts, stored, epoch_max),
@@ -263,6 +265,17 @@ class ChainOpener:
                 position=0 if batch is None else batch.position,
                 offset=suspect,
             )
+
+    def _stored_epochs(self) -> Sequence[EpochStart]:
+        return EpochFile(self._fs, self._directory).load() or ()
+
+    def _wrong_digest(self, damage: LogDamagedError) -> LogDamagedError:
+        """Return it as that of the newest segment's batch with the wrong epoch, if it is one."""
+        if self._newest is None:
+            return damage
+        segment = self.chain.segments[-1]
+        base = segment.base_offset
+        return of_digest(damage, segment.file, base, self._newest, self._stored_epochs())
 
     def _damage(self, cause: str, offset: int) -> LogDamagedError:
         """Return an error for damage in the newest segment opened."""

@@ -25,6 +25,7 @@ from quorum.log.config import LogConfig
 from quorum.log.damage import evaluate
 from quorum.log.election_store import ElectionFile
 from quorum.log.epoch_evidence import LogFacts, epoch_problems
+from quorum.log.epoch_file import EpochFile
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.history import clip_start
@@ -38,6 +39,7 @@ from quorum.log.segment import Segment
 from quorum.log.segment_list import SegmentList
 from quorum.log.segment_tail import SegmentTail
 from quorum.log.side_file import read_file
+from quorum.log.wrong_epoch import of_fall
 from quorum.ports import File, FileSystem
 from quorum.types import LOG_BEGINNING, ElectionState, Epoch, EpochStart, OffsetAndEpoch
 
@@ -219,6 +221,9 @@ def _open_segments(
         scan, log.damage = scan_and_evaluate(
             file, path, tail, is_newest=base == bases[-1], durable_offset=durable_offset
         )
+        if log.damage is not None:
+            stored = EpochFile(fs, log.directory).load() or ()
+            log.damage = of_fall(log.damage, file, scan, tail.epoch, stored)
         segments.append(Segment(file, path, tail, scan.index, scan.tail))
         changes += scan.epochs
         controls |= scan.controls

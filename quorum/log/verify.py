@@ -18,9 +18,11 @@ from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.errors import LogDamagedError, StorageError
 from quorum.log.config import LogConfig
 from quorum.log.digest_file import read_digest_file
+from quorum.log.epoch_file import EpochFile
 from quorum.log.layout import segment_bases, segment_path
 from quorum.log.scan import SegmentScan, scan_segment
 from quorum.log.segment_tail import SegmentTail
+from quorum.log.wrong_epoch import of_digest, of_fall
 from quorum.ports import FileSystem
 from quorum.types import DigestAt, Epoch
 
@@ -100,6 +102,7 @@ def _verify(
 ) -> None:
     bases = [base for base in segment_bases(fs.list_directory(directory)) if base < end.offset]
     tail: SegmentTail | None = None
+    scan: SegmentScan | None = None
     for index, base in enumerate(bases):
         stored = EMPTY_LOG_DIGEST if base == 0 else read_digest_file(fs, directory, base) or b""
         if tail is None:
@@ -110,20 +113,21 @@ def _verify(
                 f"a segment of base {base} follows", path=path, position=0, offset=tail.end_offset
             )
         if stored and tail.digest and stored != tail.digest:
-            before = segment_path(directory, bases[index - 1])
-            raise LogDamagedError(
+            damage = LogDamagedError(
                 "the log digest differs from the stored one",
-                path=before,
+                path=segment_path(directory, bases[index - 1]),
                 position=tail.position,
                 offset=bases[index - 1],
             )
+            raise _named(fs, damage, bases[index - 1], scan)
         tail = tail._replace(position=0, unindexed_bytes=0, digest=tail.digest or stored)
+        before = tail.epoch
         scan = _scan(fs, path, tail, end, config, progress)
         if scan is None:
             tail = None  # trimmed between listing and opening
             continue
         progress.add(scan)
-        _check(path, base, scan, end)
+        _check(fs, path, base, scan, end, before)
         tail = scan.tail
     if tail is not None and bases and tail.end_offset < end.offset:
         raise LogDamagedError(
@@ -164,25 +168,49 @@ def _scan(
         file.close()
 
 
-def _check(path: Path, base: int, scan: SegmentScan, end: DigestAt) -> None:
+def _named(
+    fs: FileSystem, damage: LogDamagedError, base: int, scan: SegmentScan | None, before: Epoch = -1
+) -> LogDamagedError:
+    """Return ``damage`` as that of the batch whose epoch is wrong, if it is one.
+
+    ``before`` is the epoch before the segment if epochs fall behind ``scan``; -1: a digest differs.
+    """
+    path = Path(str(damage.path))
+    if scan is None or not fs.exists(path):
+        return damage
+    stored = EpochFile(fs, path.parent).load() or ()
+    file = fs.open(path)
+    try:
+        if before >= 0:
+            return of_fall(damage, file, scan, before, stored)
+        return of_digest(damage, file, base, scan, stored)
+    finally:
+        file.close()
+
+
+def _check(
+    fs: FileSystem, path: Path, base: int, scan: SegmentScan, end: DigestAt, before: Epoch
+) -> None:
     """Check the result below ``end``; later bytes may be half written and do not count."""
     found = scan.tail
     if scan.digest_at_mark is not None:
         if end.value and scan.digest_at_mark and scan.digest_at_mark != end.value:
-            raise LogDamagedError(
+            damage = LogDamagedError(
                 "the files have another log digest than was computed when they were written",
                 path=path,
                 position=found.position,
                 offset=base,
             )
+            raise _named(fs, damage, base, scan)
         return
     if scan.problem is not None:
-        raise LogDamagedError(
+        damage = LogDamagedError(
             f"damaged batch, {scan.problem.cause}",
             path=path,
             position=scan.problem.position,
             offset=found.end_offset,
         )
+        raise _named(fs, damage, base, scan, before)
     if found.end_offset > end.offset:
         raise LogDamagedError(
             f"no batch ends at {end.offset}",
