@@ -118,6 +118,8 @@ class Incarnation(ReplicaHost):
         )
         self._gather_us = cluster.plan.gather_us
         self.defers_delivery = self._gather_us > 0
+        # One batch in each turn, so that everything else comes in between.
+        self.delivery_turn_bytes = 1
         self.replica = Replica(stores, self, config)
 
     def end(self, rng: random.Random | None = None) -> bool:

@@ -29,7 +29,8 @@ from quorum.core.contract.local_events import (
 from quorum.core.messages.message_types import Received
 from quorum.core.node.raft_node import RaftNode
 from quorum.core.state.upstream import NO_RELAYS, RelayPlan
-from quorum.runtime.driver import Driver, OnSettled, OperatorRequest
+from quorum.runtime.driver import Driver, OperatorRequest
+from quorum.runtime.notifications import OnSettled
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone
 from quorum.types import Endpoint, NodeId, VersionRange
@@ -93,7 +94,7 @@ class Replica:
             host,
             CheckpointTrigger.from_config(config.snapshot),
         )
-        self._has_published = self._is_started = False
+        self._has_published = self._is_prepared = self._is_started = False
         self.controller.subscribe(self._published)
 
     @staticmethod
@@ -103,14 +104,25 @@ class Replica:
 
     # ------------------------------------------------------------------ entry points
 
-    def start(self) -> None:
-        """Apply what is known to be committed, then take the first role."""
+    def replay(self) -> bool:
+        """Apply some of what is known to be committed; return whether more is left.
+
+        To be called before ``start``, if at all, once per turn of the event loop.
+        """
         stores = self.stores
-        self.driver.start(
-            stores.state,
-            delivered_end=stores.machine.image.provenance.end_offset,
-            last_timestamp=stores.last_timestamp,
-        )
+        if not self._is_prepared:
+            self._is_prepared = True
+            self.driver.prepare(
+                stores.state,
+                delivered_end=stores.machine.image.provenance.end_offset,
+                last_timestamp=stores.last_timestamp,
+            )
+        return self.driver.replay(stores.state)
+
+    def start(self) -> None:
+        """Apply what is left of what is known to be committed, then take the first role."""
+        self.replay()
+        self.driver.start(self.stores.state)
         self._is_started = True
         if self.config.endpoints:
             self.driver.on_local_event(ListenerEndpoints(self.config.endpoints))

@@ -3,8 +3,9 @@
 The objects of an image are in no cycle: reference counting frees them. Python's collector visits
 every new object all the same, and waits for a number of them: a fence of 30,000 partitions, or a
 minute of new topics, then stops the event loop for a second, which is longer than peers may wait.
-So the collector is off. Once a second this policy visits what is new, if that is not much, or
-excludes it for good, if it comes from applied records.
+So the collector is off, from before the start, whose replay it would make three times as long.
+Once a second this policy visits what is new, if that is not much, or excludes it for good, if it
+comes from applied records.
 
 What is excluded is still freed by its reference count. Only a cycle among excluded objects stays
 in memory for ever. Nothing in an image makes one, and other objects are excluded only when a visit

@@ -241,12 +241,27 @@ class ServerNode:
         self.host.start()
         if self._metrics is not None:
             await self._start_metrics(self._metrics)
+        await self._replay()
         self._network.set_peers(self._bootstrap | self._relays)
         self._is_started = True
         self.host.guard(self.replica.start)
         await self._listeners.start()
         self._scrubber.start()
         self._ready_task = self._supervisor.start("readiness", self._report_readiness)
+
+    async def _replay(self) -> None:
+        """Apply what is known to be committed in turns: health is asked for and signals come."""
+        is_behind = True
+
+        def some() -> None:
+            nonlocal is_behind
+            is_behind = self.replica.replay()
+
+        while is_behind:
+            # Stays so if the node has failed.
+            is_behind = False
+            self.host.guard(some)
+            await asyncio.sleep(0)
 
     async def _start_metrics(self, server: HttpServer) -> None:
         try:

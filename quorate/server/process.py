@@ -129,9 +129,10 @@ async def live(
     watchdog = Watchdog(manager, node.host.take_turn)
     collection = CycleCollection(lambda: node.replica.controller.image.provenance.end_offset)
     try:
+        # Before the start, which may replay a million records.
+        collection.start()
         await node.start()
         if not ending.is_due:
-            collection.start()
             _log.info("event=start_pages_released bytes=%d", release_start_pages())
             manager.notify(READY)
             watchdog.start()

@@ -57,7 +57,13 @@ class Delivery:
     def deliver_to(self, high_watermark: int) -> None:
         """Deliver the records below ``high_watermark`` that were not delivered yet."""
         while self.end_offset < high_watermark:
-            data = self._read(self.end_offset, DELIVERY_BYTES_MAX, high_watermark)
+            self.deliver_some(high_watermark, DELIVERY_BYTES_MAX)
+
+    def deliver_some(self, high_watermark: int, bytes_max: int) -> int:
+        """Deliver once, at most ``bytes_max`` or one batch; return the bytes delivered."""
+        delivered = 0
+        if self.end_offset < high_watermark:
+            data = self._read(self.end_offset, bytes_max, high_watermark)
             if not data:
                 raise violation("committed records can be read", offset=self.end_offset)
             end_offset = end_offset_of(data)
@@ -70,6 +76,8 @@ class Delivery:
                 )
             self.end_offset = end_offset
             self._listener.on_committed(data, end_offset)
+            delivered = len(data)
+        return delivered
 
 
 class DeferredDelivery:
@@ -80,18 +88,20 @@ class DeferredDelivery:
     answers; applying several together costs little more than one.
 
     ``on_due`` is called with whether the deferred work is urgent: once for commits that may gather,
-    and once more when urgent work follows.
+    and once more when urgent work follows. It is also called, as urgent, for what is left when a
+    turn has delivered enough (``Host.delivery_turn_bytes``).
     """
 
     def __init__(self, on_due: Callable[[bool], None]) -> None:
         self._on_due = on_due
         self._is_urgent = False
         self.is_due = False
-        """Whether ``on_due`` was called and nothing was delivered since."""
+        """Whether ``on_due`` was called for new commits and nothing was delivered since."""
+        self._has_rest = False
 
     def note(self, progress: Iterable[Progress | LocalEvent], delivered_end: int) -> None:
         """Defer progress; the listener has the records below ``delivered_end``."""
-        if self._is_urgent:
+        if self._is_urgent or self._has_rest:
             return
         is_urgent = False
         for each in progress:
@@ -108,4 +118,9 @@ class DeferredDelivery:
 
     def delivered(self) -> None:
         """Reset: the listener gets all deferred progress now."""
-        self.is_due = self._is_urgent = False
+        self.is_due = self._is_urgent = self._has_rest = False
+
+    def leave_rest(self) -> None:
+        """Ask for another turn: the last one delivered enough, and more is left."""
+        self._has_rest = True
+        self._on_due(True)  # noqa: FBT003 - the host's callback

@@ -31,7 +31,6 @@ from quorum.core.contract.local_events import (
     RemoveVoter,
     RequestFailed,
     Resign,
-    SnapshotRemoved,
     TransferLeadership,
     UpdateVoter,
 )
@@ -39,22 +38,14 @@ from quorum.core.contract.output import (
     Append,
     Effect,
     HighWatermarkAdvanced,
-    LeaderEndpoints,
-    LeadershipChanged,
-    LogTruncated,
     Output,
-    PeerEndpoints,
     Progress,
     Promise,
     QuarantineLog,
-    ReadConfirmed,
-    ReadFailed,
     ReplaceLogWith,
-    RequestSettled,
-    SnapshotInstalled,
+    StoreHighWatermark,
     Truncate,
     VerifyLog,
-    VotersChanged,
 )
 from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.messages.message_types import Incoming, Message, Received
@@ -66,6 +57,7 @@ from quorum.ports import LogStore, SnapshotStore
 from quorum.runtime.chain import ChainDigests
 from quorum.runtime.control_batches import ControlBatches
 from quorum.runtime.delivery import DeferredDelivery, Delivery
+from quorum.runtime.notifications import Notifications, OnSettled
 from quorum.runtime.peer_addresses import PeerAddresses
 from quorum.runtime.ports import Host, Listener, WriteDone, WriteGroup
 from quorum.runtime.received import proven
@@ -74,14 +66,13 @@ from quorum.runtime.tail import TailCache
 from quorum.types import NodeId, SnapshotId, VersionRange
 
 OperatorRequest: TypeAlias = AddVoter | RemoveVoter | UpdateVoter | TransferLeadership
-OnSettled: TypeAlias = Callable[[RequestSettled], None]
-_ONLY_APPENDS = frozenset((Append,))
+_REMOVE_NOTHING = frozenset((Append, StoreHighWatermark))
 
 
 class Driver:
     """Drives one replica. Every method is called from one thread.
 
-    Life-cycle: construct, ``start``, then any of the entry points.
+    Life-cycle: construct, ``prepare``, ``start``, then any of the entry points.
     """
 
     def __init__(
@@ -95,7 +86,7 @@ class Driver:
         on_verify: Callable[[VerifyLog], None],
         process_pause_ms: int,
     ) -> None:
-        """Connect all parts; nothing runs before ``start``.
+        """Connect all parts; nothing runs before ``prepare``.
 
         ``on_verify`` verifies the log's files and reports ``LogVerified``. A delay of
         ``process_pause_ms`` behind a deadline is reported to the core; 0: never.
@@ -107,8 +98,6 @@ class Driver:
         self._host = host
         self._log = log
         self._snapshots = snapshots
-        self._listener = listener
-        self._on_verify = on_verify
         self._process_pause_ms = process_pause_ms
         self._due_ms: int | None = None
         self.now_ms = 0
@@ -124,9 +113,11 @@ class Driver:
         """An output that a delivery comes before, and those of later tickets; else None."""
         self._delivery = Delivery(self.read_records, listener)
         self._deferred = DeferredDelivery(host.on_delivery_due) if host.defers_delivery else None
+        self._notifications = Notifications(
+            self._delivery, listener, self.addresses, on_verify, self.on_local_event
+        )
         self._serving = Serving(self.read_records, snapshots, self._progress.append)
         self._tokens = itertools.count(1)
-        self._asked: dict[int, OnSettled] = {}
         self._leased: tuple[SnapshotId, ...] = ()
         self._quarantined_log: tuple[int, LogQuarantinedError] | None = None
 
@@ -138,13 +129,13 @@ class Driver:
 
     @property
     def is_delivery_due(self) -> bool:
-        """Whether deferred progress waits for ``deliver``."""
+        """Whether new commits gather for ``deliver``; not for the rest of many older ones."""
         return self._deferred is not None and self._deferred.is_due
 
     # ------------------------------------------------------------------ entry points
 
-    def start(self, state: DurableState, *, delivered_end: int, last_timestamp: int) -> None:
-        """Start from the recovered state.
+    def prepare(self, state: DurableState, *, delivered_end: int, last_timestamp: int) -> None:
+        """Take the recovered state.
 
         Args:
             state: As recovery left it.
@@ -155,6 +146,14 @@ class Driver:
         self._delivery.restart_at(delivered_end)
         self.controls.newest_stamp_ms = last_timestamp
         self.tail.reset(state.log_end.offset)
+
+    def replay(self, state: DurableState) -> bool:
+        """Deliver one turn's worth up to the stored high watermark; return whether more is left."""
+        self._delivery.deliver_some(state.high_watermark, self._host.delivery_turn_bytes)
+        return self._delivery.end_offset < state.high_watermark
+
+    def start(self, state: DurableState) -> None:
+        """Start the core, after everything up to the stored high watermark was delivered."""
         self._delivery.deliver_to(state.high_watermark)
         self._carry_out(self.node.start(self._now(), state))
 
@@ -209,7 +208,7 @@ class Driver:
         ``on_settled`` is called once, perhaps before this returns, unless the process ends first.
         """
         token = next(self._tokens)
-        self._asked[token] = on_settled
+        self._notifications.asked[token] = on_settled
         self.on_local_event(replace(request, token=token))
 
     def tick(self) -> None:
@@ -270,7 +269,21 @@ class Driver:
         return now_ms
 
     def deliver(self) -> None:
-        """Deliver deferred progress to the listener, if any."""
+        """Deliver deferred progress to the listener, if any.
+
+        A replica that does not lead delivers ``delivery_turn_bytes``, and the host is asked for
+        another call: messages of peers come in between.
+        """
+        deferred = self._deferred
+        if deferred is None or self.node.is_leader:
+            self._deliver_all()
+            return
+        deferred.delivered()
+        self._drain_progress(self._host.delivery_turn_bytes)
+        if self._progress and not self._is_draining:
+            deferred.leave_rest()
+
+    def _deliver_all(self) -> None:
         if self._deferred is not None:
             self._deferred.delivered()
         self._drain_progress()
@@ -280,7 +293,7 @@ class Driver:
             output.persist
             and self._progress
             and not self._is_draining
-            and not _ONLY_APPENDS.issuperset(map(type, output.persist))
+            and not _REMOVE_NOTHING.issuperset(map(type, output.persist))
         ):
             self._carry_out_in_order(output)
             return
@@ -316,7 +329,7 @@ class Driver:
             self._later.append(output)
             return
         self._later = later = [output]
-        self.deliver()
+        self._deliver_all()
         self._later = None
         self._is_draining = True
         for each in later:
@@ -361,40 +374,22 @@ class Driver:
 
     # ------------------------------------------------------------------ notifications
 
-    def _drain_progress(self) -> None:
+    def _drain_progress(self, bytes_max: int | None = None) -> None:
         # A listener may propose from inside a call; the resulting progress is queued here.
         if self._is_draining:
             return
         self._is_draining = True
         try:
             while self._progress:
-                self._notify(self._progress.popleft())
+                first = self._progress[0]
+                if bytes_max is not None and type(first) is HighWatermarkAdvanced:
+                    if bytes_max <= 0:
+                        break
+                    end = first.high_watermark
+                    bytes_max -= self._delivery.deliver_some(end, bytes_max)
+                    if self._delivery.end_offset >= end:
+                        self._progress.popleft()
+                    continue
+                self._notifications.notify(self._progress.popleft())
         finally:
             self._is_draining = False
-
-    def _notify(self, progress: Progress | LocalEvent) -> None:
-        listener = self._listener
-        match progress:
-            case HighWatermarkAdvanced(high_watermark=high_watermark):
-                self._delivery.deliver_to(high_watermark)
-            case LeadershipChanged():
-                listener.on_leadership(progress)
-            case LogTruncated(end_offset=end_offset):
-                listener.on_truncated(end_offset)
-            case SnapshotInstalled(snapshot_id=snapshot_id):
-                self._delivery.restart_at(snapshot_id.offset)
-                listener.on_snapshot(snapshot_id)
-            case ReadConfirmed(token=token, read_offset=read_offset):
-                listener.on_read_confirmed(token, read_offset)
-            case ReadFailed(token=token):
-                listener.on_read_failed(token)
-            case RequestSettled():
-                on_settled = self._asked.pop(progress.token, None)
-                if on_settled is not None:
-                    on_settled(progress)
-            case VotersChanged() | LeaderEndpoints() | PeerEndpoints():
-                self.addresses.learn(progress)
-            case VerifyLog():
-                self._on_verify(progress)
-            case SnapshotRemoved():
-                self.on_local_event(progress)

@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from metrics.families import Families
 from metrics.observer import Observer
+from quorate.config.server_config import ServerConfig
+from quorate.server.health_checks import HealthChecks
 from quorate.server.metering import CommandMeter
 from quorate.server.served_node import ReplicaNode
 from quorum.batch import encode_batch
@@ -186,3 +188,83 @@ def test_who_waits_for_the_image_does_not_wait_for_more_commits() -> None:
         assert bench.replica.controller.is_awaited
 
     asyncio.run(scenario())
+
+
+def problem(bench: LoneReplica, check: str) -> str | None:
+    checks = HealthChecks(bench.replica, ServerConfig()).ready_checks(lambda: False)
+    return next(each.probe() for each in checks if each.name == check)
+
+
+def test_many_commits_are_applied_in_turns() -> None:
+    """Goal: peers do not wait for a long delivery. Method: ten batches, two in each turn."""
+    bench, due = following()
+    bench.delivery_turn_bytes = 2 * len(record_at(0))
+    records = b"".join(record_at(offset) for offset in range(10))
+    answer(bench, high_watermark=0, records=records)
+    bench.persist()
+    answer(bench, high_watermark=10, records=b"")
+    image = bench.replica.controller
+    ends = []
+    for _ in range(4):
+        bench.replica.deliver()
+        ends.append(image.image.provenance.end_offset)
+        # New commits ask for no turn of their own, and a node that is behind is not ready.
+        assert due.pop() == "at once"
+        assert not bench.replica.driver.is_delivery_due
+        behind = f"the image is {10 - ends[-1]} records behind the high watermark"
+        assert problem(bench, "caught_up") == behind
+    assert ends == [2, 4, 6, 8]
+    assert last_fetch(bench).fetch_offset == 10
+    bench.replica.deliver()
+    assert image.image.provenance.end_offset == 10
+    assert problem(bench, "caught_up") is None
+    assert due == ["due"]
+
+
+def test_a_stored_high_watermark_does_not_force_the_rest() -> None:
+    """Goal: a long delivery stays cut. Method: the core stores its high watermark between turns."""
+    bench, _ = following()
+    bench.delivery_turn_bytes = 1
+    answer(bench, high_watermark=0, records=b"".join(record_at(offset) for offset in range(5)))
+    bench.persist()
+    answer(bench, high_watermark=5, records=b"")
+    bench.replica.deliver()
+    bench.groups.clear()
+    bench.clock.time_ms += 2 * bench.replica.config.quorum.high_watermark_store_ms
+    bench.replica.tick()
+    assert StoreHighWatermark in {type(each) for group in bench.groups for each in group.effects}
+    assert bench.replica.controller.image.provenance.end_offset == 1
+
+
+def test_a_new_epoch_comes_behind_the_rest() -> None:
+    """Goal: notifications stay in order. Method: a new epoch comes between two turns."""
+    bench, _ = following()
+    bench.delivery_turn_bytes = 1
+    answer(bench, high_watermark=0, records=b"".join(record_at(offset) for offset in range(5)))
+    bench.persist()
+    answer(bench, high_watermark=5, records=b"")
+    bench.replica.deliver()
+    learn_new_epoch(bench)
+    assert bench.replica.controller.image.provenance.end_offset == 5
+
+
+def test_a_start_replays_in_turns() -> None:
+    """Goal: a starting process answers for its health. Method: five records, one in each turn."""
+    bench, _ = following()
+    answer(bench, high_watermark=0, records=b"".join(record_at(offset) for offset in range(5)))
+    bench.persist()
+    answer(bench, high_watermark=5, records=b"")
+    bench.replica.deliver()
+    bench.clock.time_ms += 2 * bench.replica.config.quorum.high_watermark_store_ms
+    bench.replica.tick()
+    bench.persist()
+    bench.delivery_turn_bytes = 1
+    stores = bench.open(bench._log, bench._snapshot)
+    replica = bench.run(stores, bench.replica.config)
+    turns = 1
+    while replica.replay():
+        turns += 1
+        assert replica.controller.image.provenance.end_offset == turns - 1
+    assert turns == 5
+    replica.start()
+    assert replica.controller.image.provenance.end_offset == 5
