@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 def test_the_list_of_the_page_revokes_the_certificate_and_no_other(tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
-        pytest.skip("the commands of the page need openssl")
+        pytest.skip("needs openssl, whose commands the page has")
     folder = tmp_path / "certs"
     assert main(["certs", "init", "--dir", str(folder)]) == 0
     for node in ("2", "3"):
