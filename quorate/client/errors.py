@@ -87,7 +87,8 @@ class LogIncarnationError(RefusedError):
 class ProducerFencedError(RefusedError):
     """Another process took the writer's name: this one is fenced for ever (360.1).
 
-    The code is INVALID_PRODUCER_EPOCH. Nothing of this process is applied any more.
+    The code is PRODUCER_FENCED. No node sends it: to a named writer INVALID_PRODUCER_EPOCH means
+    that. Nothing of this process is applied any more.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class ProducerFencedError(RefusedError):
         *,
         producer: KnownProducer | wire.KnownProducer | None = None,
     ) -> None:
-        super().__init__(common_pb2.ERROR_CODE_INVALID_PRODUCER_EPOCH, message, producer=producer)
+        super().__init__(common_pb2.ERROR_CODE_PRODUCER_FENCED, message, producer=producer)
         self.writer = writer
 
 

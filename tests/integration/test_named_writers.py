@@ -150,7 +150,7 @@ def test_a_former_process_is_refused_by_name_and_writes_nothing(cluster: Process
         assert new.write(2).startswith("applied ")
         for value in (3, 4):
             answer = old.write(value)
-            assert answer.startswith("ProducerFencedError INVALID_PRODUCER_EPOCH: "), answer
+            assert answer.startswith("ProducerFencedError PRODUCER_FENCED: "), answer
             assert "writer 'deploy-z'" in answer
         assert config(cluster, "retention.ms", "zombie") == "2"
         # Also at the next leader.

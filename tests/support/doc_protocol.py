@@ -24,6 +24,7 @@ PROTO = ROOT / "proto" / "quorum" / "v1"
 _FIELD = re.compile(r"\s*(optional |repeated )?(\w+) (\w+) = (-?\d+);")
 _VALUE = re.compile(r"\s*(\w+) = (-?\d+);")
 _RPC = re.compile(r"\s*rpc (\w+)\((stream )?(\w+)\) returns \((stream )?(\w+)\);")
+_OF_CLIENTS = ErrorCode.PRODUCER_FENCED
 _OPEN = re.compile(r"(message|enum|service) (\w+) \{(\})?$")
 
 
@@ -141,8 +142,10 @@ def codes_without_sender() -> str:
     sent = set(CODE_OF_ERROR.values()) | {
         each for each in ErrorCode if re.search(rf"ErrorCode\.{each.name}\b", sources)
     }
-    return "These codes have a number and are not sent so far: " + (
-        ", ".join(each.name for each in sorted(ErrorCode) if each not in sent) + "."
+    unsent = [each.name for each in sorted(ErrorCode) if each not in sent | {_OF_CLIENTS}]
+    return (
+        f"{_OF_CLIENTS.name} is reported by client libraries and sent by no node. "
+        f"These codes have a number and are not sent so far: {', '.join(unsent)}."
     )
 
 

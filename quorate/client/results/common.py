@@ -56,6 +56,10 @@ class ErrorCode(OpenEnum):
     OFFSET_NOT_AVAILABLE = 78
     PREFERRED_LEADER_NOT_AVAILABLE = 80
     NO_REASSIGNMENT_IN_PROGRESS = 85
+    PRODUCER_FENCED = 90
+    """Of client libraries: another process has taken the writer's name. A node sends
+    INVALID_PRODUCER_EPOCH.
+    """
     RESOURCE_NOT_FOUND = 91
     UNACCEPTABLE_CREDENTIAL = 93
     INVALID_UPDATE_VERSION = 95

@@ -19,6 +19,7 @@ CLI_PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "cli.md"
     [
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Exit.NOT_FOUND),
         (ErrorCode.TOPIC_ALREADY_EXISTS, Exit.CONFLICT),
+        (ErrorCode.PRODUCER_FENCED, Exit.CONFLICT),
         (ErrorCode.INVALID_REPLICATION_FACTOR, Exit.CONFLICT),
         (ErrorCode.POLICY_VIOLATION, Exit.REFUSED),
         (ErrorCode.INVALID_TOPIC, Exit.USAGE),

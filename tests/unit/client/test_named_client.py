@@ -94,7 +94,8 @@ def test_a_new_process_takes_the_name_and_fences_the_former_one():
             for value in (3, 4):
                 with pytest.raises(ProducerFencedError, match="'deploy'") as caught:
                     await write(old, value)
-                assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+                assert caught.value.code == ErrorCode.PRODUCER_FENCED
+                assert str(caught.value).startswith("PRODUCER_FENCED: writer 'deploy'")
                 assert caught.value.writer == "deploy"
                 known = caught.value.producer
                 assert (known.transactional_id, known.current_producer_epoch) == ("deploy", 1)

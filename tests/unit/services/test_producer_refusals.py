@@ -13,6 +13,7 @@ import grpc
 import pytest
 
 from quorate.client.errors import from_rpc
+from quorate.services.answers import ANSWERS, COMMAND_CODES
 from quorum.errors import ErrorCode
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1 import metadata_pb2
@@ -183,7 +184,9 @@ def test_other_answers_have_no_producer() -> None:
     asyncio.run(scenario())
 
 
-def test_producer_fenced_is_no_code_of_ours() -> None:
-    """ADR 68: one code for one fact, as the proposal adopted it."""
-    assert 90 not in set(ErrorCode)
-    assert "PRODUCER_FENCED" not in ErrorCode.__members__
+def test_no_node_sends_producer_fenced() -> None:
+    """ADR 68: a node answers INVALID_PRODUCER_EPOCH (360.1); the client knows more."""
+    assert ErrorCode.PRODUCER_FENCED == 90
+    assert ErrorCode.PRODUCER_FENCED not in COMMAND_CODES
+    for method, each in ANSWERS.items():
+        assert ErrorCode.PRODUCER_FENCED not in each.statuses | each.answers | each.parts, method
