@@ -220,12 +220,15 @@ class Queries:
 
     async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
         """The first offset at or after a time, or one of the special ones, with its epoch."""
+        newest = self._caller.newest_incarnation
         request = metadata_pb2.ListOffsetsRequest(
-            timestamp=timestamp, current_leader_epoch=leader_epoch
+            timestamp=timestamp,
+            current_leader_epoch=leader_epoch,
+            log_incarnation_number=newest.number,
         )
-        return ListOffsetsResponse.of(
-            await self._ask("metadata", "ListOffsets", request, LINEARIZABLE)
-        )
+        answer = await self._ask("metadata", "ListOffsets", request, LINEARIZABLE)
+        newest.meet(answer)
+        return ListOffsetsResponse.of(answer)
 
     async def offset_for_leader_epoch(
         self,

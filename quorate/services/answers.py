@@ -131,6 +131,7 @@ ANSWERS: Mapping[str, Refusals] = {
     "FetchLog": Refusals(_CALL | _EPOCH | _POSITION | _FORMER | _DISK | _TOPIC_DENIED),
     "ListOffsets": Refusals(
         _CALL
+        | _FORMER
         | _EPOCH
         | _DISK
         | _TOPIC_DENIED

@@ -188,10 +188,12 @@ class LogReads:
         log with decreasing timestamps, the answer is one of the places where they pass the time.
 
         Raises:
-            RequestRefusedError: The epoch codes, NOT_LEADER_OR_FOLLOWER, and OFFSET_NOT_AVAILABLE,
-                except for the earliest offset, until a record of the leader's epoch is committed.
+            RequestRefusedError: LOG_INCARNATION_MISMATCH (the reader has met a newer incarnation),
+                the epoch codes, NOT_LEADER_OR_FOLLOWER, and OFFSET_NOT_AVAILABLE, except for the
+                earliest offset, until a record of the leader's epoch is committed.
             CommandError: INVALID_REQUEST for an unknown special value.
         """
+        check_reader(self._node, request.log_incarnation_number)
         while True:
             start = self._node.log_start
             try:
@@ -202,6 +204,7 @@ class LogReads:
             else:
                 if self._node.log_start == start:
                     answer.log_incarnation = incarnation_bytes(self._node)
+                    answer.log_incarnation_number = self._node.log_incarnation.number
                     return answer
             # The log was trimmed meanwhile, so the answer may be different now.
 

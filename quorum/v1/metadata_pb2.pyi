@@ -215,24 +215,28 @@ class RedactedBatch(_message.Message):
     def __init__(self, base_offset: _Optional[int] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class ListOffsetsRequest(_message.Message):
-    __slots__ = ("timestamp", "current_leader_epoch")
+    __slots__ = ("timestamp", "current_leader_epoch", "log_incarnation_number")
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     timestamp: int
     current_leader_epoch: int
-    def __init__(self, timestamp: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, timestamp: _Optional[int] = ..., current_leader_epoch: _Optional[int] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class ListOffsetsResponse(_message.Message):
-    __slots__ = ("offset", "leader_epoch", "timestamp", "log_incarnation")
+    __slots__ = ("offset", "leader_epoch", "timestamp", "log_incarnation", "log_incarnation_number")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     LOG_INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    LOG_INCARNATION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     offset: int
     leader_epoch: int
     timestamp: int
     log_incarnation: bytes
-    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ...) -> None: ...
+    log_incarnation_number: int
+    def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp: _Optional[int] = ..., log_incarnation: _Optional[bytes] = ..., log_incarnation_number: _Optional[int] = ...) -> None: ...
 
 class OffsetForLeaderEpochRequest(_message.Message):
     __slots__ = ("leader_epoch", "current_leader_epoch", "digest_offset", "log_incarnation_number")

@@ -273,6 +273,8 @@ class ListOffsetsResponse(MessageValue):
     """Of the record at ``offset``, in milliseconds since 1970."""
     log_incarnation: bytes = b""
     """Id of the log's incarnation, 16 bytes; empty for the first one."""
+    log_incarnation_number: int = 0
+    """Number of the log's incarnation."""
 
     @staticmethod
     def _fill(draft: Any, message: Any, /) -> None:
@@ -280,6 +282,7 @@ class ListOffsetsResponse(MessageValue):
         draft.leader_epoch = message.leader_epoch
         draft.timestamp = message.timestamp
         draft.log_incarnation = message.log_incarnation
+        draft.log_incarnation_number = message.log_incarnation_number
 
 
 @value_of(wire.OffsetForLeaderEpochResponse)

@@ -10,8 +10,9 @@ import pytest
 from quorate.client import Client, LogTruncationError, UnavailableError
 from quorate.client.log_consumer import ResetPolicy
 from quorate.client.positions import committed, position_message
+from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from quorate.client.results import ChangeBatch
-from quorate.services import change_feed
+from quorate.services import change_feed, log_reads
 from quorum.incarnation import LogIncarnation
 from quorum.log_position import FIRST_INCARNATION_ID, LogPosition
 from quorum.v1.metadata_pb2 import CommittedPosition as PositionMessage
@@ -63,6 +64,31 @@ def test_a_consumer_goes_on_to_a_node_with_a_leader_and_learns_what_was_lost():
                 assert read[3] == value("n")
                 stored = LogPosition.from_json(consumer.position.to_json())
                 assert (stored.log_incarnation, stored.newest_incarnation) == (NEXT.id, 1)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_a_reset_is_not_answered_by_a_former_voter_that_leads(monkeypatch, is_checked):
+    """Goal: neither end of a lost log counts. Method: it leads its old log, and is asked first.
+
+    Nodes of former releases do not look at the number.
+    """
+
+    async def scenario():
+        former, leader = two_histories()
+        former.log.leader = leader.log.leader
+        async with serving(former), serving(leader):
+            position = await served_positions(leader)
+            async with Client([former.address, leader.address]) as client:
+                client.watch(position=position)  # So the client knows the incarnation.
+                if is_checked:
+                    found = await client.list_offsets(LATEST_TIMESTAMP)
+                    assert (found.offset, found.leader_epoch) == (leader.log.end, 1001)
+                    return
+                monkeypatch.setattr(log_reads, "check_reader", lambda *_: None)
+                with pytest.raises(UnavailableError, match="a former voter"):
+                    await client.list_offsets(LATEST_TIMESTAMP)
 
     asyncio.run(scenario())
 
@@ -150,12 +176,17 @@ def test_a_former_voter_refuses_a_reader_of_the_recovered_cluster_by_name():
                     client.watch(position=position)  # So the client knows the incarnation.
                     await client.offset_for_leader_epoch(1)
 
+            async def listed(seconds):
+                async with Client([former.address], timeout_seconds=seconds) as client:
+                    client.watch(position=position)
+                    await client.list_offsets(EARLIEST_TIMESTAMP)
+
             async def watched(seconds):
                 async with Client([former.address], timeout_seconds=seconds) as client:
                     events = client.watch(position=position, outage_seconds_max=seconds)
                     await anext(aiter(events))
 
-            for ask in (poll, lookup, watched):
+            for ask in (poll, lookup, listed, watched):
                 await refused_by_name(ask)
 
     asyncio.run(scenario())

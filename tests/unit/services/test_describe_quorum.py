@@ -49,6 +49,7 @@ def test_the_incarnation_of_the_log_is_in_every_answer_about_positions():
             await client.offset_for_leader_epoch(1),
         ]
         assert {each.log_incarnation for each in answers} == {begun.id}
+        assert {each.log_incarnation_number for each in answers[2:]} == {1}
         facts = answers[0].log_incarnation_facts
         assert (facts.number, facts.id, facts.previous_id) == (1, begun.id, b"")
         assert (facts.kept_end_offset, facts.kept_end_epoch) == (3, 2)
