@@ -66,7 +66,7 @@ class BoundedWorld(World):
             message.epochs.add(
                 epoch=each.epoch, start_offset=each.start_offset, log_digest=each.log_digest
             )
-        found = committed(message)
+        found = committed(message, 0)
         assert found is not None
         self.consumer = self._consumer(found.position)
 
