@@ -151,12 +151,8 @@ def _module(file: str, declared: list[Declared], notes: dict[str, str]) -> str:
     imported = _imported(file, messages)
     later = imported.pop("records", set())
     lines = [f'"""Results that have the messages of {file}.proto.', "", NOTICE, '"""', ""]
-    foreign = {f" = {name}()" for names in imported.values() for name in names}
-    if any(line.endswith(tuple(foreign)) for line in body):
-        lines += ["# ruff: noqa: RUF009 - what a default calls is frozen", ""]
     lines += ["from __future__ import annotations", ""]
     if messages:
-        lines.append("from dataclasses import dataclass")
         names = ["TYPE_CHECKING"] if later else []
         lines += [f"from typing import {', '.join([*names, 'Any'])}", ""]
     has_lists = any(_is_repeated(field) for each in messages for field in _all_fields(each))
@@ -165,7 +161,8 @@ def _module(file: str, declared: list[Declared], notes: dict[str, str]) -> str:
         "EnumValues": tables,
         "MessageValue": messages,
         "OpenEnum": enums,
-        "value_of": True,
+        "enum_of": enums,
+        "value_of": messages,
     }
     base = [name for name, is_used in used.items() if is_used]
     lines += _import("quorate.client.message_value", base, WIDTH)
@@ -220,7 +217,7 @@ def _doc(text: str, indent: str) -> list[str]:
 def _enum(enum: EnumDescriptor, notes: dict[str, str]) -> list[str]:
     name = _python(enum)
     prefix = f"{_snake(name).upper()}_"
-    lines = [f"@value_of(wire.{name})", f"class {name}(OpenEnum):"]
+    lines = [f"@enum_of(wire.{name})", f"class {name}(OpenEnum):"]
     lines += [*_doc(notes.get(name) or _purpose(enum), "    "), ""]
     for value in enum.values:
         short = value.name.removeprefix(prefix)
@@ -251,7 +248,6 @@ def _message(message: Descriptor, notes: dict[str, str], indent: str) -> list[st
     inside = f"{indent}    "
     lines = [
         f"{indent}@value_of(wire.{name})",
-        f"{indent}@dataclass(frozen=True, slots=True, kw_only=True, repr=False)",
         f"{indent}class {message.name}(MessageValue):",
         *_doc(notes.get(name) or _purpose(message), inside),
     ]

@@ -9,11 +9,11 @@ generated from the protos.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 from enum import IntEnum
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar, dataclass_transform
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
@@ -30,6 +30,22 @@ UNREAD: Final = object()
 _get: Final = object.__getattribute__
 
 
+class _SignatureOfFields:
+    """The signature of a result's class, made when somebody looks: ``help`` and notebooks do."""
+
+    def __get__(self, _value: object, cls: type[MessageValue]) -> Any:
+        from inspect import Parameter, Signature
+
+        return Signature(
+            [
+                Parameter(
+                    each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
+                )
+                for each in fields(cls)  # type: ignore[arg-type]  # each class is a dataclass
+            ]
+        )
+
+
 class MessageValue:
     """Base of every result. Fields have the names and the meaning of the protos.
 
@@ -39,8 +55,12 @@ class MessageValue:
 
     __slots__ = ("_message",)
 
+    __signature__ = _SignatureOfFields()
     _type: ClassVar[Any]
     _wrap: ClassVar[Converter]
+    _compared: ClassVar[Any]
+    _members: ClassVar[tuple[tuple[str, Any, Callable[[Any, Any], None]], ...]]
+    """Name, default, and what puts a value into the slot, of each field."""
     _message: Message
 
     @classmethod
@@ -74,6 +94,17 @@ class MessageValue:
         inside = ", ".join(f"{name}={value!r}" for name, value in shown if value is not None)
         return f"{type(self).__name__}({inside})"
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(self._compared(self) == other._compared(other))
+
+    def __hash__(self) -> int:
+        return hash(self._compared(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (type(self), {name: getattr(self, name) for name in self._fields()})
+
     @staticmethod
     def _fill(draft: Any, message: Any, /) -> None:
         """Take from the message what is neither a list nor a message that may be absent."""
@@ -81,7 +112,7 @@ class MessageValue:
     @classmethod
     def _fields(cls) -> dict[str, Any]:
         """Return the defaults of the fields, by name."""
-        return {each.name: each.default for each in fields(cls)}  # type: ignore[arg-type]  # each class is a dataclass
+        return {name: default for name, default, _ in cls._members}
 
     def _one_of(self, oneof: str) -> Any:
         """Return the member of a oneof that is set, or None."""
@@ -117,18 +148,59 @@ class OpenEnum(IntEnum):
         return member
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def value_of(protobuf: Any) -> Callable[[Class], Class]:
-    """Bind a class to its message class, or to its enum."""
+    """Make a class the frozen, slotted dataclass of a message class.
+
+    What ``dataclass`` would compile for each class is shared by all: that takes ten times as long
+    to load as all else in it, and every command and program would wait for it.
+    """
+
+    def bind(declared: Class) -> Class:
+        cls: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(declared)
+        cls._type = protobuf
+        slots = cls.__dict__
+        cls._members = tuple((e.name, e.default, slots[e.name].__set__) for e in fields(cls))
+        names = [name for name, _, _ in cls._members]
+        cls._compared = staticmethod(attrgetter(*names) if names else _nothing)
+        _make_lazy(cls)
+        # Not in the base: an object that is being filled has neither.
+        cls.__init__, cls.__setattr__, cls.__delattr__ = _initialise, _refuse, _refuse
+        cls._wrap = staticmethod(_wrapper(cls))
+        _CLASSES[protobuf.DESCRIPTOR.full_name] = cls
+        bound: Class = cls
+        return bound
+
+    return bind
+
+
+def enum_of(protobuf: Any) -> Callable[[Class], Class]:
+    """Bind a class to its enum."""
 
     def bind(cls: Class) -> Class:
         _CLASSES[protobuf.DESCRIPTOR.full_name] = cls
-        if issubclass(cls, MessageValue):
-            cls._type = protobuf
-            _make_lazy(cls)
-            cls._wrap = staticmethod(_wrapper(cls))
         return cls
 
     return bind
+
+
+def _initialise(self: MessageValue, **given: Any) -> None:
+    for name, default, put in self._members:
+        put(self, given.pop(name, default))
+    for name in given:
+        raise TypeError(f"{type(self).__name__} has no field {name!r}")
+
+
+def _refuse(self: MessageValue, name: str, *_: object) -> NoReturn:
+    raise FrozenInstanceError(f"cannot change field {name!r} of a {type(self).__name__}")
+
+
+def _made(cls: type[MessageValue], values: dict[str, Any]) -> MessageValue:
+    return cls(**values)
+
+
+def _nothing(_value: MessageValue) -> None:
+    """What values without fields are compared by."""
 
 
 def _is_received(value: MessageValue) -> bool:

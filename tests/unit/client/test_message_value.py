@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
 import subprocess
 import sys
@@ -76,6 +77,14 @@ def test_a_value_cannot_be_changed_and_has_no_other_attribute() -> None:
         _ = found.other
     with pytest.raises(TypeError, match="BrokerDescription of a QuorumNode"):
         BrokerDescription.of(admin_pb2.QuorumNode())
+
+
+def test_a_field_that_does_not_exist_is_refused_by_its_name() -> None:
+    with pytest.raises(TypeError, match="BrokerDescription has no field 'borker_id'"):
+        BrokerDescription(borker_id=3)  # type: ignore[call-arg]
+    shown = inspect.signature(BrokerListener)
+    assert list(shown.parameters) == [each.name for each in dataclasses.fields(BrokerListener)]
+    assert {each.kind for each in shown.parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 def test_a_received_value_equals_one_that_was_made() -> None:
@@ -167,6 +176,23 @@ def test_a_field_is_converted_once_and_when_it_is_read() -> None:
     found = DescribeTopicsResponse.of(answer)
     assert found.topics is found.topics
     assert found.topics[0].partitions[0].replicas == (1, 2)
+
+
+def test_no_result_is_compiled_when_it_is_loaded() -> None:
+    """Compiling methods for each class took a fifth of the time that a command takes to start."""
+    program = (
+        "import builtins; run, texts = builtins.exec, []\n"
+        "def noted(code, *others, **names):\n"
+        "    if isinstance(code, str): texts.append(code)\n"
+        "    return run(code, *others, **names)\n"
+        "import quorate.client.message_value\n"
+        "builtins.exec = noted\n"
+        "import quorate.client.results.admin, quorate.client.results.records\n"
+        "assert texts == [], texts\n"
+        "from dataclasses import make_dataclass\n"
+        "make_dataclass('X', ['a']); assert texts != []\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_records_are_loaded_for_typed_records_only() -> None:
