@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -29,6 +30,7 @@ from tests.support.chart import (
     refusal,
     render,
 )
+from tests.support.custom_resources import custom_kinds, validate_custom
 from tests.support.image import exposed_ports, image_environment, image_user
 
 EVERYTHING: dict[str, Any] = {
@@ -66,8 +68,6 @@ VALUES = {
     "recovered": {**INSECURE, "logIncarnation": CLUSTER_ID},
     "everything": EVERYTHING,
 }
-CUSTOM = {"ServiceMonitor"}
-"""Kinds that Kubernetes does not define: their schemas come with other products."""
 
 
 def pod_of(values: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +112,9 @@ def test_every_object_is_one_that_kubernetes_takes(values: dict[str, Any], versi
 
     objects = render(values)
     for each in objects:
-        if each["kind"] not in CUSTOM:
+        if each["kind"] in custom_kinds():
+            validate_custom(each)
+        else:
             kubernetes_validate.validate(each, version, strict=True)
     assert {each["metadata"]["namespace"] for each in objects} == {NAMESPACE}
 
@@ -123,6 +125,16 @@ def test_an_unknown_field_would_be_noticed() -> None:
     stateful["spec"]["template"]["spec"]["terminationGracePeriod"] = 1
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(stateful, KUBERNETES, strict=True)
+
+
+@pytest.mark.parametrize("place", ["spec", "endpoint"])
+def test_an_unknown_field_of_a_service_monitor_would_be_noticed(place: str) -> None:
+    monitor = one(render(EVERYTHING), "ServiceMonitor")
+    validate_custom(monitor)
+    spec = monitor["spec"]
+    (spec if place == "spec" else spec["endpoints"][0])["scrapeIntervall"] = "15s"
+    with pytest.raises(jsonschema.ValidationError, match="scrapeIntervall"):
+        validate_custom(monitor)
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
