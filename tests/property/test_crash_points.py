@@ -23,7 +23,15 @@ from quorum.log.layout import (
 from simulation.memory_filesystem import KEEP_ALL, LOSE_ALL, CrashMode
 from statemachine.records import FeatureLevelRecord, TopicRecord
 from tests.support.crash_scripts import MODES, Script, Step, again, check, crashes, go_on, states
-from tests.support.crash_sites import Site, WatchedFileSystem, changing_files, sites, sites_of
+from tests.support.crash_sites import (
+    Site,
+    WatchedFileSystem,
+    changes_beside_the_ports,
+    changing_files,
+    sites,
+    sites_of,
+    storage_code,
+)
 from tests.support.kafka_directory import KafkaDirectory
 from tests.support.recovery_script import RECOVERY_SCRIPT
 from tests.support.repair_script import REPAIR_SCRIPT
@@ -188,6 +196,47 @@ ELSEWHERE = {
 def test_storage_code_is_nowhere_else() -> None:
     """Goal: a new file that writes is noticed. Method: look for such calls in all of the code."""
     assert changing_files() - {site.file for site in sites()} == ELSEWHERE
+
+
+BESIDE_THE_PORTS = {
+    # The lock of a directory: an empty file, of which nothing is read.
+    ("quorum/log/directory_lock.py", "os.open"),
+}
+
+
+def test_storage_code_goes_through_the_ports() -> None:
+    """Goal: no change of the disk that no crash can reach. Method: look for the library's calls."""
+    found = {
+        (site.file, site.call)
+        for each in storage_code().items()
+        for site in changes_beside_the_ports(*each)
+    }
+    assert found == BESIDE_THE_PORTS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.replace(a, b)", "os.fsync(fd)", "os.pwrite(fd, data, 0)", "os.ftruncate(fd, 0)",
+        "os.open(path, flags)", "os.open(path, os.O_WRONLY | os.O_CREAT)", "path.write_bytes(data)",
+        "path.write_text(text)", "path.open('ab')", "path.open(mode='r+b')", "open(path, 'w')",
+        "open(path, mode)", "made.replace(path)", "shutil.move(a, b)", "path.touch()",
+    ],
+)  # fmt: skip
+def test_a_change_beside_the_ports_would_be_noticed(line: str) -> None:
+    assert len(changes_beside_the_ports("x.py", ast.parse(line))) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.open(path, os.O_RDONLY | os.O_CLOEXEC)", "open(path)", "open(path, 'rb')",
+        "path.open('rb')", "fs.open(path, create=True)", "fs.open(path, writable=True)",
+        "text.replace('a', 'b')", "replace(state, epoch=1)", "path.read_bytes()",
+    ],
+)  # fmt: skip
+def test_what_only_reads_is_no_change(line: str) -> None:
+    assert changes_beside_the_ports("x.py", ast.parse(line)) == []
 
 
 @pytest.mark.long

@@ -49,15 +49,20 @@ class Site(NamedTuple):
 
 
 @cache
-def sites() -> frozenset[Site]:
-    """Return every place of the storage code that changes the disk."""
-    return frozenset(
-        site
+def storage_code() -> dict[str, ast.Module]:
+    """Return the storage code by file, without the implementations of the ports."""
+    return {
+        file: ast.parse(path.read_text())
         for name in STORAGE
         for path in ([ROOT / name] if name.endswith(".py") else sorted((ROOT / name).rglob("*.py")))
         if (file := path.relative_to(ROOT).as_posix()) not in _BELOW
-        for site in sites_of(file, ast.parse(path.read_text()))
-    )
+    }
+
+
+@cache
+def sites() -> frozenset[Site]:
+    """Return every place of the storage code that changes the disk."""
+    return frozenset(site for each in storage_code().items() for site in sites_of(*each))
 
 
 @cache
@@ -88,6 +93,55 @@ def sites_of(file: str, tree: ast.Module) -> list[Site]:
             if creates or is_change:
                 found.append(Site(file, node.lineno, f"{target}.{method}"))
     return found
+
+
+_OS_CALLS = frozenset(
+    {"copy_file_range", "fdatasync", "fdopen", "fsync", "ftruncate", "link", "makedirs", "mkdir",
+     "posix_fallocate", "pwrite", "pwritev", "remove", "removedirs", "rename", "renames", "replace",
+     "rmdir", "sendfile", "symlink", "truncate", "unlink", "write", "writev"}
+)  # fmt: skip
+_PATH_CALLS = frozenset(
+    {"hardlink_to", "mkdir", "rmdir", "symlink_to", "touch", "write_bytes", "write_text"}
+)
+
+
+def changes_beside_the_ports(file: str, tree: ast.Module) -> list[Site]:
+    """Return the places that change the disk by the standard library; no crash reaches them."""
+    return [
+        Site(file, node.lineno, ast.unparse(node.func))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _goes_around(node)
+    ]
+
+
+def _goes_around(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Name("open"):
+            return _is_for_writing(call, mode_at=1)
+        case ast.Attribute(ast.Name("os"), "open"):
+            return "O_RDONLY" not in ast.unparse(call)
+        case ast.Attribute(ast.Name("os"), name):
+            return name in _OS_CALLS
+        case ast.Attribute(ast.Name("shutil" | "tempfile")):
+            return True
+        case ast.Attribute(_, "open"):
+            return _is_for_writing(call, mode_at=0)
+        case ast.Attribute(_, "replace"):
+            # Of a path; that of a string takes two arguments.
+            return len(call.args) == 1 and not call.keywords
+        case ast.Attribute(_, name):
+            return name in _PATH_CALLS
+    return False
+
+
+def _is_for_writing(call: ast.Call, *, mode_at: int) -> bool:
+    given = call.args[mode_at : mode_at + 1] + [k.value for k in call.keywords if k.arg == "mode"]
+    if mode_at == 0:
+        # Of a path. The ports have no modes; their first argument is the path.
+        given = [each for each in given if isinstance(each, ast.Constant)]
+    return any(
+        not isinstance(each, ast.Constant) or set("wax+") & set(each.value) for each in given
+    )
 
 
 class WatchedFileSystem(MemoryFileSystem):
