@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from threading import Lock
 
 from statemachine.image import MetadataImage
-from statemachine.sections.partition_index import BrokerPartitions, PartitionSet
-
-_NONE: Mapping[bytes, int] = {}
+from statemachine.sections.broker_words import NO_WORDS, BrokerPartitions, BrokerWords
+from statemachine.sections.partition_index import PartitionSet
 
 
 class BrokerCounts:
@@ -18,7 +16,7 @@ class BrokerCounts:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], tuple[Mapping[bytes, int], int]] = {}
+        self._known: dict[tuple[str, int], tuple[BrokerWords, int]] = {}
         self._lock = Lock()
 
     def led(self, image: MetadataImage, broker_id: int) -> int:
@@ -36,12 +34,12 @@ class BrokerCounts:
                 del self._known[key]
 
     def _count(self, name: str, index: BrokerPartitions, broker_id: int) -> int:
-        words = index.get(broker_id, _NONE)
+        words = index.get(broker_id, NO_WORDS)
         with self._lock:
             known = self._known.get((name, broker_id))
         if known is not None and known[0] is words:
             return known[1]
-        count = len(PartitionSet(words))
+        count = len(PartitionSet(words.all()))
         with self._lock:
             self._known[name, broker_id] = (words, count)
         return count

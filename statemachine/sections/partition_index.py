@@ -16,14 +16,12 @@ from typing import TypeAlias
 from immutables import Map, MapMutation
 
 from quorum.types import Uuid
-from statemachine.sections.map_delta import EMPTY_MAP, NestedMapDelta
+from statemachine.sections.broker_words import BrokerPartitions, BrokerWordsDelta
+from statemachine.sections.map_delta import EMPTY_MAP
 from statemachine.sections.partitions import IndexMove, PartitionState
 
 PartitionKey: TypeAlias = tuple[Uuid, int]
 """Topic id and partition number."""
-
-BrokerPartitions: TypeAlias = Map[int, Map[bytes, int]]
-"""By broker: the words of a ``PartitionSet``."""
 
 _WORD_BITS = 10
 _WORD = 1 << _WORD_BITS
@@ -116,9 +114,9 @@ class PartitionIndexDelta:
     def __init__(
         self, isr: BrokerPartitions, leader: BrokerPartitions, elr: BrokerPartitions
     ) -> None:
-        self.isr: NestedMapDelta[int, bytes, int] = NestedMapDelta(isr)
-        self.leader: NestedMapDelta[int, bytes, int] = NestedMapDelta(leader)
-        self.elr: NestedMapDelta[int, bytes, int] = NestedMapDelta(elr)
+        self.isr = BrokerWordsDelta(isr)
+        self.leader = BrokerWordsDelta(leader)
+        self.elr = BrokerWordsDelta(elr)
 
     def added(self, key: PartitionKey, state: PartitionState) -> None:
         """Add a new partition to the indexes."""
@@ -129,13 +127,15 @@ class PartitionIndexDelta:
         for broker in state.elr:
             _set(self.elr.open_group(broker), word, bit)
 
-    def added_all(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
-        """Add new partitions of a topic to the indexes, as ``added`` does."""
+    def added_topic(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
+        """Add the first partitions of a topic to the indexes, as ``added`` does."""
         isr, leader = self.first_word(topic_id, states)
+        add = self.isr.add_new
         for broker, bits in isr.items():
-            _set(self.isr.open_group(broker), topic_id, bits)
+            add(broker, topic_id, bits)
+        add = self.leader.add_new
         for broker, bits in leader.items():
-            _set(self.leader.open_group(broker), topic_id, bits)
+            add(broker, topic_id, bits)
 
     def first_word(
         self, topic_id: Uuid, states: Mapping[int, PartitionState]
@@ -213,7 +213,7 @@ def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexD
 
 
 def _store_words(
-    index: NestedMapDelta[int, bytes, int],
+    index: BrokerWordsDelta,
     groups: dict[int, MapMutation[bytes, int]],
     word: bytes,
     bits_of: dict[int, int],
@@ -248,7 +248,7 @@ def _clear(group: MapMutation[bytes, int], word: bytes, bit: int) -> None:
 
 
 def _move(
-    index: NestedMapDelta[int, bytes, int],
+    index: BrokerWordsDelta,
     word: bytes,
     bit: int,
     old: tuple[int, ...],

@@ -66,6 +66,10 @@ class ScannedTopics(TopicsDelta):
             return super().eligible_of(broker_id)
         return self._scanned(ELR_INDEX, broker_id, lambda state: broker_id in state.elr)
 
+    def leads_any(self, broker_id: int) -> bool:
+        """Whether the broker leads at least one partition."""
+        return bool(self.led_by(broker_id))
+
     def replay_derived(
         self, affected: PartitionSet, changes_in: Callable[[Uuid], DerivedChanges]
     ) -> None:

@@ -26,9 +26,9 @@ from statemachine.records import (
     PartitionRecord,
     TopicRecord,
 )
+from statemachine.sections.broker_words import NO_WORDS, BrokerPartitions
 from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta, ReadMap
 from statemachine.sections.partition_index import (
-    BrokerPartitions,
     IndexMoves,
     PartitionIndexDelta,
     PartitionSet,
@@ -49,7 +49,6 @@ _Derived: TypeAlias = tuple[PartitionState, PartitionState | None, tuple[IndexMo
 _TOPIC = TopicRecord.API_KEY
 _PARTITION = PartitionRecord.API_KEY
 _NO_PARTITIONS: Map[int, PartitionState] = EMPTY_MAP
-_NO_WORDS: Map[bytes, int] = EMPTY_MAP
 
 
 class DerivedChanges(Protocol):
@@ -100,9 +99,9 @@ class TopicsView(ABC):
     def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
 
+    @abstractmethod
     def leads_any(self, broker_id: int) -> bool:
         """Whether the broker leads at least one partition."""
-        return bool(self.led_by(broker_id))
 
     def without_leader(self) -> PartitionSet:
         """Return the partitions that have no leader now."""
@@ -130,15 +129,19 @@ class TopicsImage(TopicsView):
 
     def in_isr_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ISR contains the broker."""
-        return PartitionSet(self.isr_index.get(broker_id, _NO_WORDS))
+        return PartitionSet(self.isr_index.get(broker_id, NO_WORDS).all())
 
     def led_by(self, broker_id: int) -> PartitionSet:
         """Return the partitions that the broker leads."""
-        return PartitionSet(self.leader_index.get(broker_id, _NO_WORDS))
+        return PartitionSet(self.leader_index.get(broker_id, NO_WORDS).all())
 
     def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
-        return PartitionSet(self.elr_index.get(broker_id, _NO_WORDS))
+        return PartitionSet(self.elr_index.get(broker_id, NO_WORDS).all())
+
+    def leads_any(self, broker_id: int) -> bool:
+        """Whether the broker leads at least one partition."""
+        return broker_id in self.leader_index
 
     def partition_count(self) -> int:
         """Return the number of partitions of all topics, in time linear in the topics."""
@@ -175,15 +178,19 @@ class TopicsDelta(TopicsView):
 
     def in_isr_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ISR contains the broker."""
-        return PartitionSet(self._indexed().isr.group(broker_id))
+        return PartitionSet(self._indexed().isr.words(broker_id))
 
     def led_by(self, broker_id: int) -> PartitionSet:
         """Return the partitions that the broker leads."""
-        return PartitionSet(self._indexed().leader.group(broker_id))
+        return PartitionSet(self._indexed().leader.words(broker_id))
 
     def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
-        return PartitionSet(self._indexed().elr.group(broker_id))
+        return PartitionSet(self._indexed().elr.words(broker_id))
+
+    def leads_any(self, broker_id: int) -> bool:
+        """Whether the broker leads at least one partition."""
+        return self._indexed().leader.has(broker_id)
 
     def settle(self) -> TopicsImage:
         """Return the image as of now; the delta stays usable."""
@@ -237,13 +244,13 @@ class TopicsDelta(TopicsView):
             first = next(iter(states))
             raise ReplayError(f"partition {first} of no topic: {uuid_to_text(topic_id)}")
         partitions = self._partitions.open_group(topic_id)
-        if partitions and any(map(partitions.__contains__, states)):
+        if partitions:
             for index, state in states.items():
                 self._store(topic_id, index, state, None)
             return
         partitions.update(states)
         if self._index is not None:
-            self._index.added_all(topic_id, states)
+            self._index.added_topic(topic_id, states)
 
     def _store(
         self, topic_id: Uuid, index: int, state: PartitionState, extra: Extra | None

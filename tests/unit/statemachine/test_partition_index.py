@@ -41,9 +41,9 @@ def test_random_changes_agree_with_plain_sets_in_order(seed: int) -> None:
                 index.isr.settle(), index.leader.settle(), index.elr.settle()
             )
     for broker in range(-1, 4):
-        in_isr = PartitionSet(index.isr.group(broker))
-        led = PartitionSet(index.leader.group(broker))
-        eligible = PartitionSet(index.elr.group(broker))
+        in_isr = PartitionSet(index.isr.words(broker))
+        led = PartitionSet(index.leader.words(broker))
+        eligible = PartitionSet(index.elr.words(broker))
         assert list(in_isr) == sorted(key for key, each in model.items() if broker in each.isr)
         assert list(led) == sorted(key for key, each in model.items() if broker == each.leader)
         assert list(eligible) == sorted(key for key, each in model.items() if broker in each.elr)
@@ -55,4 +55,4 @@ def test_no_number_makes_a_large_word() -> None:
     index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
     for number in NUMBERS:
         index.added((TOPICS[0], number), PartitionState(isr=(1,), leader=1))
-    assert all(bits < 1 << 1024 for bits in index.isr.group(1).values())
+    assert all(bits < 1 << 1024 for bits in index.isr.words(1).values())

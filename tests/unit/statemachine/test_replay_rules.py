@@ -35,7 +35,8 @@ from statemachine.records import (
     UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
-from statemachine.sections.partition_index import BrokerPartitions, PartitionKey, PartitionSet
+from statemachine.sections.broker_words import BrokerPartitions
+from statemachine.sections.partition_index import PartitionKey, PartitionSet
 from tests.support.record_strategies import World
 
 A, B = b"a" * 16, b"b" * 16
@@ -253,7 +254,7 @@ def test_indexes_agree_with_the_partitions(seed):
     """Compare the broker indexes with a recount after random work, in deltas of random size."""
 
     def sets(index: BrokerPartitions) -> dict[int, set[PartitionKey]]:
-        return {broker: set(PartitionSet(words)) for broker, words in index.items()}
+        return {broker: set(PartitionSet(words.all())) for broker, words in index.items()}
 
     world = World(seed)
     image = EMPTY_IMAGE
@@ -275,7 +276,7 @@ def test_indexes_agree_with_the_partitions(seed):
                     elr.setdefault(broker, set()).add(key)
         assert sets(image.topics.isr_index) == isr
         assert {
-            b: set(PartitionSet(words)) for b, words in image.topics.leader_index.items()
+            b: set(PartitionSet(words.all())) for b, words in image.topics.leader_index.items()
         } == leader
         assert sets(image.topics.elr_index) == elr
         assert {i: n for n, i in image.topics.ids.items()} == dict(image.topics.names)
