@@ -26,7 +26,6 @@ from quorate.cli.session import Session
 from quorate.client.results.admin import BrokerDescription, DescribeClusterResponse
 from quorate.client.results.commands import RegisterBrokerResult
 from quorate.config.addresses import parse_address
-from quorate.features import SUPPORTED_FEATURES
 from quorum.types import Endpoint, uuid_from_text, uuid_to_text
 from quorum.v1.commands_pb2 import BrokerListener, RegisterBroker, SupportedFeature
 from quorum.v1.metadata_pb2 import ReadOptions
@@ -90,6 +89,8 @@ def register(
     interrupted, then shuts the broker down in an orderly manner. It executes nothing, and
     claims to know all metadata; `quorate broker-agent` reports what it has really executed.
     """
+    from quorate.features import SUPPORTED_FEATURES
+
     incarnation = _parse_uuid(session, "--incarnation-id", incarnation_id)
     request = RegisterBroker(
         broker_id=broker_id,

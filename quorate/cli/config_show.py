@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,8 +11,9 @@ from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.config.settings import Value
-from quorate.config.settings import settings as all_settings
+
+if TYPE_CHECKING:
+    from quorate.config.settings import Value
 
 
 @click.command("show", cls=LocalCommand)
@@ -32,6 +34,8 @@ def show(
 
     Values that cannot work are shown all the same; the problems follow and the exit code is 2.
     """
+    from quorate.config.settings import settings as all_settings
+
     loaded = load_unjudged(file, settings)
     rows = []
     for key, setting in all_settings().items():

@@ -13,8 +13,9 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.config.addresses import CONTROLLER_LISTENER, parse_address, parse_voter
+from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
 from quorate.config.server_config import ServerConfig
+from quorate.config.voter_addresses import parse_voter
 from quorate.features import (
     INITIAL_LEVELS,
     KAFKA_INITIAL_LEVELS,

@@ -1,17 +1,22 @@
-"""Options of commands that read a node's configuration."""
+"""Options of commands that read a node's configuration.
+
+Sections of a configuration bring checkpoints and records with them: loaded when they are read.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from quorate.cli.completions import settings as completed
-from quorate.config.load import LoadedConfig, load_config, merge
 from quorum.errors import ConfigError
+
+if TYPE_CHECKING:
+    from quorate.config.load import LoadedConfig
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -42,6 +47,8 @@ def load(file: Path | None, settings: tuple[str, ...]) -> LoadedConfig:
     Raises:
         ConfigError: With every problem found.
     """
+    from quorate.config.load import load_config
+
     return load_config(file, environment=os.environ, flags=settings)
 
 
@@ -51,6 +58,8 @@ def load_unjudged(file: Path | None, settings: tuple[str, ...]) -> LoadedConfig:
     Raises:
         ConfigError: Something could not be read at all.
     """
+    from quorate.config.load import merge
+
     loaded, problems = merge(file, environment=os.environ, flags=settings)
     if problems:
         raise ConfigError(problems)

@@ -13,8 +13,9 @@ from hashlib import blake2b
 from pathlib import Path
 
 from quorate.client.limits import IMPORT_BYTES_MAX, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX
-from quorate.config.addresses import address_problems, parse_voter
+from quorate.config.addresses import address_problems
 from quorate.config.listener_config import ListenerConfig as ListenerConfig
+from quorate.config.voter_addresses import parse_voter
 from quorum.errors import ConfigError
 from quorum.setting import (
     BYTES_MAX,

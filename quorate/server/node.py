@@ -22,10 +22,11 @@ from metrics.http import Endpoint as MetricsEndpoint
 from metrics.http import HttpServer
 from metrics.observer import Observer
 from metrics.process_metrics import register_process_metrics
-from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.addresses import parse_address
 from quorate.config.secret_files import read_secret
 from quorate.config.security import load_token
 from quorate.config.server_config import ServerConfig
+from quorate.config.voter_addresses import parse_voter
 from quorate.replica.boot import BootReport, Stores, open_stores
 from quorate.replica.replica import Replica, ReplicaConfig
 from quorate.server.access_policy import access_policy

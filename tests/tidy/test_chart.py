@@ -14,9 +14,10 @@ import yaml
 from click.testing import CliRunner
 
 from quorate.cli.main import cli
-from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.addresses import parse_address
 from quorate.config.load import load_config
 from quorate.config.server_config import ServerConfig
+from quorate.config.voter_addresses import parse_voter
 from tests.support.chart import (
     BOUND,
     CHART,

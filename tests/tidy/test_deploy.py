@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from quorate.cli.exits import Exit
 from quorate.cli.main import cli
-from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.addresses import parse_address
 from quorate.config.load import load_config
+from quorate.config.voter_addresses import parse_voter
 from tests.support.image import (
     DOCKERFILE,
     base_images,

@@ -13,6 +13,12 @@ import pytest
 
 HEAVY = ("grpc", "google.protobuf", "prometheus_client", "quorate.client.client", "ssl", "asyncio")
 
+NODE_ONLY = ("statemachine.records", "snapshot", "quorum.log", "quorum.core", "quorate.config.load")
+"""What nodes and tools for their files need: a third of a second more."""
+OF_CLUSTERS = (
+    "acl", "broker", "config", "feature", "health", "quorum", "top", "topic", "user", "watch",
+)  # fmt: skip
+
 RUN = """
 import contextlib, io, sys
 from quorate.cli.main import main
@@ -72,6 +78,21 @@ def test_what_reaches_no_cluster_loads_no_client(arguments: tuple[str, ...], sta
 def test_no_help_loads_grpc() -> None:
     done = subprocess.run([sys.executable, "-c", SCAN], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_command_that_reaches_a_cluster_loads_nothing_of_a_node() -> None:
+    program = (
+        "import click, sys; from quorate.cli.main import cli\n"
+        f"for name in {OF_CLUSTERS}: assert cli.get_command(click.Context(cli), name)\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    modules = set(done.stdout.split())
+    assert "quorate.cli.connection" in modules
+    assert modules.isdisjoint(NODE_ONLY), modules & set(NODE_ONLY)
+    assert loaded("format", "--help")[1] >= {"statemachine.records"}, "the rule sees one that does"
 
 
 def test_the_rule_sees_a_command_that_loads_it() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config.addresses import parse_address, parse_voter
+from quorate.config.addresses import parse_address
 from quorate.config.sections import (
     ClusterConfig,
     ListenerConfig,
@@ -16,6 +16,7 @@ from quorate.config.sections import (
     TlsConfig,
 )
 from quorate.config.server_config import ServerConfig
+from quorate.config.voter_addresses import parse_voter
 from quorum.errors import ConfigError
 from quorum.types import ZERO_UUID, uuid_to_text
 
