@@ -32,7 +32,7 @@ class Result:
 
     With ``rows`` it is a list of equal things, whose ``columns`` a table shows, or its ``wide``
     ones if they are asked for; ``fields`` belong to the whole. Without rows a table shows one field
-    per line.
+    per line: those of ``columns``, or all.
     """
 
     kind: str

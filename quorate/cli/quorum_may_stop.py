@@ -62,26 +62,23 @@ def may_stop(session: Session, node: int, spare: int, wait_s: float) -> None:
         time.sleep(_AGAIN_S)
         found = _probed(session, node, spare)
     answer, now = found.answer, found.now
-    session.show(
-        Result(
-            "MayStop",
-            {
-                "node_id": node,
-                "may_stop": not found.reasons,
-                "is_voter": found.is_voter,
-                "is_leader": node == answer.leader_id,
-                "voters": len(now.voters),
-                "majority": now.majority,
-                "able": [each.id for each in now.able],
-                "margin": now.margin,
-                "margin_without": now.margin_without(node),
-                "unable": unable_fields(now),
-                "patience_ms": answer.check_quorum_ms or PATIENCE_MS,
-                "reason": "; ".join(found.reasons),
-                "reasons": found.reasons,
-            },
-        )
-    )
+    fields = {
+        "node_id": node,
+        "may_stop": not found.reasons,
+        "is_voter": found.is_voter,
+        "is_leader": node == answer.leader_id,
+        "voters": len(now.voters),
+        "majority": now.majority,
+        "able": [each.id for each in now.able],
+        "margin": now.margin,
+        "margin_without": now.margin_without(node),
+        "unable": unable_fields(now),
+        "patience_ms": answer.check_quorum_ms or PATIENCE_MS,
+        "reason": "; ".join(found.reasons),
+        "reasons": found.reasons,
+    }
+    shown = [name for name in fields if name != "reasons"]
+    session.show(Result("MayStop", fields, columns=shown, wide=list(fields)))
     if found.reasons:
         raise click.exceptions.Exit(Exit.REFUSED)
 

@@ -23,7 +23,8 @@ def write_table(
     *,
     colour: bool,
 ) -> None:
-    """Write the fields of a result, one per line, then its rows.
+    """Write the fields of a result, one per line, then its rows. Without rows ``columns``, if there
+    are any, are the fields to be shown.
 
     On a terminal long cells are folded so that lines fit it, unless there are ``PLAIN_ROWS_MIN``
     rows or more; nothing is ever cut. A field that is a list of mappings has a line for each of
@@ -32,6 +33,8 @@ def write_table(
     is_terminal = stream.isatty()
     # A line of a file or a pipe is as long as its cells.
     width = _terminal_width() if is_terminal else _WIDTH_MAX
+    if rows is None and columns:
+        fields = {name: fields[name] for name in columns}
     if fields:
         stream.writelines(f"{line}\n" for line in _field_lines(fields, width))
     if rows is None:
@@ -84,9 +87,13 @@ def _fit(lines: Sequence[str], width: int) -> bool:
 def lines_of(value: object) -> list[str]:
     """Return the lines of one field: one, or one for each mapping of a list, in columns.
 
+    Nothing, an empty text and an empty list are a dash alike.
+
     In such a line a truth value is a word of its own if it holds: ``is_cordoned`` as ``cordoned``.
     """
-    if not isinstance(value, list | tuple) or not value:
+    if value == "" or (isinstance(value, list | tuple) and not value):
+        return [as_text(None)]
+    if not isinstance(value, list | tuple):
         return [as_text(value)]
     if not all(isinstance(each, Mapping) for each in value):
         return [as_text(value)]

@@ -59,7 +59,13 @@ def test_a_table_shows_fields_then_rows() -> None:
 def test_a_field_with_several_things_has_a_line_for_each() -> None:
     voters = [{"id": 1, "endpoints": ["A://n1:9"]}, {"id": 22, "directory_id": "x"}]
     lines = rendered(Result("Q", {"voters": voters, "none": [], "leader": 1}), "table").split("\n")
-    assert lines == ["voters:  1   A://n1:9", "         22            x", "none:", "leader:  1", ""]
+    assert lines == [
+        "voters:  1   A://n1:9",
+        "         22            x",
+        "none:    -",
+        "leader:  1",
+        "",
+    ]
 
 
 def test_wide_shows_the_other_columns_of_a_table_and_changes_no_document() -> None:

@@ -86,3 +86,18 @@ assert "rich" not in sys.modules
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "a:  1\n\nB\n2\n"
+
+
+def test_what_is_not_there_is_a_dash_in_every_field() -> None:
+    stream = io.StringIO()
+    render(Result("T", {"a": None, "b": "", "c": [], "d": 0}), "table", stream, colour=False)
+    assert stream.getvalue().splitlines() == ["a:  -", "b:  -", "c:  -", "d:  0"]
+
+
+def test_a_result_without_rows_shows_the_fields_that_it_names() -> None:
+    result = Result("T", {"why": "x; y", "whys": ["x", "y"]}, columns=["why"], wide=["why", "whys"])
+    for is_wide, expected in ((False, ["why:  x; y"]), (True, ["why:   x; y", "whys:  x, y"])):
+        stream = io.StringIO()
+        render(result, "table", stream, colour=False, is_wide=is_wide)
+        assert stream.getvalue().splitlines() == expected
+    assert set(result.document()) == {"kind", "version", "why", "whys"}
