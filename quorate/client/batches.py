@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from quorate.client.errors import ProtocolError
 from quorate.client.limits import MESSAGE_BYTES_MAX
+from quorate.client.results.records import TypedRecord
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC_START = 21
@@ -37,6 +38,8 @@ class LogRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
     is_state: bool = False
     """It is part of a state (``LogConsumer.state``), which replaces everything read before."""
+    typed: TypedRecord | None = None
+    """In place of ``value``, of a consumer of typed records. Then the time is that of the batch."""
 
 
 @dataclass(frozen=True, slots=True)

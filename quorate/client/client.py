@@ -153,18 +153,24 @@ class Client(Writes, Operations):
         position: LogPosition | None = None,
         verify_checksums: bool = True,
         max_bytes: int = 0,
+        typed: bool = False,
     ) -> LogConsumer:
-        """A reader of the log's records, from a stored position or as ``reset`` says."""
+        """A reader of the log's records, from a stored position or as ``reset`` says.
+
+        With ``typed``, records have ``typed`` (a value of records.proto) in place of ``value``. The
+        node decodes them, so there are no checksums to verify.
+        """
         return LogConsumer(
             self,
             reset=reset,
             position=position,
             verify_checksums=verify_checksums,
             max_bytes=max_bytes,
+            typed=typed,
         )
 
     async def read_state(
-        self, *, at_least_offset: int = 0, of_checkpoint: bool = False
+        self, *, at_least_offset: int = 0, of_checkpoint: bool = False, typed: bool = False
     ) -> AsyncGenerator[StateChunk]:
         """Yield the whole state of some node at or above an offset, part by part.
 
@@ -181,6 +187,7 @@ class Client(Writes, Operations):
             outage_seconds_max=self._state_seconds_max,
             state_at_least=at_least_offset,
             of_checkpoint=of_checkpoint,
+            typed=typed,
         )
         events = aiter(watch)
         try:

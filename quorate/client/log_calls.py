@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import NamedTuple, Protocol
 
+from quorate.client.batches import LogRecord
 from quorate.client.results.metadata import (
     FetchLogResponse,
     ListOffsetsResponse,
     OffsetForLeaderEpochResponse,
     StateChunk,
 )
+from quorate.client.results.records import TypedRecord
 from quorum.v1.metadata_pb2 import FetchLogRequest
 
 
@@ -28,6 +30,13 @@ class LogState(NamedTuple):
     is_last: bool
 
 
+def state_record(
+    chunk: StateChunk, value: bytes | None, typed: TypedRecord | None = None
+) -> LogRecord:
+    """Return a record of a state, as the consumer hands it out."""
+    return LogRecord(chunk.offset - 1, chunk.epoch, -1, None, value, (), is_state=True, typed=typed)
+
+
 class LogCalls(Protocol):
     """The calls of a consumer; ``Client`` makes them."""
 
@@ -43,6 +52,6 @@ class LogCalls(Protocol):
         """Return where an epoch ends, and the log digest at an offset; see the message."""
 
     def read_state(
-        self, *, at_least_offset: int, of_checkpoint: bool
+        self, *, at_least_offset: int, of_checkpoint: bool, typed: bool
     ) -> AsyncGenerator[StateChunk]:
         """Yield one whole state at or above an offset, of a checkpoint; chunk 0 may come again."""

@@ -15,14 +15,15 @@ import logging
 from collections.abc import AsyncGenerator
 from enum import Enum
 
-from quorate.client.batches import LogRecord, read_batches
+from quorate.client.batches import LogRecord
 from quorate.client.errors import (
     LogTruncationError,
     OffsetOutOfRangeError,
     RefusedError,
 )
+from quorate.client.fetched_batches import fetched_batches
 from quorate.client.lineage import confirm, find_divergence
-from quorate.client.log_calls import LogCalls, LogState
+from quorate.client.log_calls import LogCalls, LogState, state_record
 from quorate.client.newest_incarnation import NewestIncarnation
 from quorate.client.queries import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from quorate.client.results.metadata import (
@@ -30,7 +31,7 @@ from quorate.client.results.metadata import (
     OffsetForLeaderEpochResponse,
     StateChunk,
 )
-from quorum.digest import EMPTY_LOG_DIGEST, fold
+from quorum.digest import EMPTY_LOG_DIGEST
 from quorum.log_position import (
     FIRST_INCARNATION_ID,
     Divergence,
@@ -38,7 +39,7 @@ from quorum.log_position import (
     LogPosition,
 )
 from quorum.v1 import common_pb2
-from quorum.v1.metadata_pb2 import FetchLogRequest
+from quorum.v1.metadata_pb2 import RECORD_FORM_ENCODED, RECORD_FORM_TYPED, FetchLogRequest
 
 _LOG = logging.getLogger(__name__)
 
@@ -65,8 +66,10 @@ class LogConsumer:
         position: LogPosition | None = None,
         verify_checksums: bool = True,
         max_bytes: int = 0,
+        typed: bool = False,
     ) -> None:
         self._calls = calls
+        self._typed = typed
         self._reset = reset
         self._verify_checksums = verify_checksums
         self._max_bytes = max_bytes
@@ -183,28 +186,25 @@ class LogConsumer:
                 last_fetched_epoch=position.epoch,
                 max_bytes=self._max_bytes,
                 max_wait_ms=max_wait_ms,
-                with_log_digest=not position.log_digest,
+                with_log_digest=self._typed or not position.log_digest,
+                record_form=RECORD_FORM_TYPED if self._typed else RECORD_FORM_ENCODED,
                 log_incarnation_number=self._newest.number,
             )
         )
 
     def _advance(self, position: LogPosition, response: FetchLogResponse) -> list[LogRecord]:
-        """Take the records at and above the position; the batch may begin below it.
-
-        Behind a batch that came without its secrets, the digest is the one that the node names.
-        """
+        """Take the records at and above the position; the batch may begin below it."""
         records: list[LogRecord] = []
-        digest = position.log_digest or response.log_digest
-        redacted = {each.base_offset: each.log_digest for each in response.redacted}
-        for batch in read_batches(response.records, verify_checksums=self._verify_checksums):
-            records += [record for record in batch.records() if record.offset >= position.offset]
+        for batch in fetched_batches(
+            response, position.log_digest, verify_checksums=self._verify_checksums
+        ):
+            records += [record for record in batch.records if record.offset >= position.offset]
             start = max(batch.base_offset, position.offset)
-            self._lineage.add(
-                batch.leader_epoch, start, digest if start == batch.base_offset else b""
+            below = batch.digest_below if start == batch.base_offset else b""
+            self._lineage.add(batch.leader_epoch, start, below)
+            self._position = LogPosition(
+                batch.end_offset, batch.leader_epoch, log_digest=batch.digest_behind
             )
-            folded = fold(digest, batch.data) if digest else b""
-            digest = redacted.get(batch.base_offset, folded)
-            self._position = LogPosition(batch.end_offset, batch.leader_epoch, log_digest=digest)
         return records
 
     def _meet_leader(self, leader_id: int, leader_epoch: int) -> None:
@@ -375,7 +375,9 @@ class LogConsumer:
 
     def _begin_state(self, offset: int) -> AsyncGenerator[StateChunk]:
         """Read a state at or above ``offset``; the position moves when all of it was handed out."""
-        self._chunks = self._calls.read_state(at_least_offset=offset, of_checkpoint=True)
+        self._chunks = self._calls.read_state(
+            at_least_offset=offset, of_checkpoint=True, typed=self._typed
+        )
         return self._chunks
 
     async def _next_chunk(self, chunks: AsyncGenerator[StateChunk]) -> list[LogRecord]:
@@ -390,7 +392,6 @@ class LogConsumer:
         if chunk.is_last:
             self._chunks = None
             self._move_to(LogPosition(chunk.offset, chunk.epoch, (), chunk.log_digest))
-        return [
-            LogRecord(chunk.offset - 1, chunk.epoch, -1, None, value, (), is_state=True)
-            for value in chunk.records
-        ]
+        if self._typed:
+            return [state_record(chunk, None, typed) for typed in chunk.typed_records]
+        return [state_record(chunk, value) for value in chunk.records]

@@ -21,6 +21,7 @@ from quorate.services.log_redaction import redacted_batches
 from quorate.services.ports import ServedNode
 from quorate.services.too_large import check_batch_fits
 from quorum.batch import BatchHeader, iterate_records, read_header, scan_batches
+from quorum.digest import fold
 from quorum.errors import CommandError, ErrorCode, QuorumUsageError, StorageError
 from quorum.types import OffsetAndEpoch
 from quorum.v1 import metadata_pb2
@@ -61,7 +62,7 @@ class LogReads:
         last_epoch = optional(request, "last_fetched_epoch")
         divergence = self._range.check_position(request.offset, last_epoch)
         is_typed = request.record_form == metadata_pb2.RECORD_FORM_TYPED
-        records = digest = b""
+        records = read = digest = b""
         changed: list[BatchHeader] = []
         if divergence is None:
             end_offset = await self._wait_for_records(request, caller)
@@ -69,9 +70,9 @@ class LogReads:
                 # Typed records are larger than encoded ones.
                 most = CHANGE_BYTES_MAX if is_typed else FETCH_BYTES_MAX
                 max_bytes = min(request.max_bytes or most, most)
-                records = await self._read(request.offset, max(1, max_bytes), end_offset)
+                records = read = await self._read(request.offset, max(1, max_bytes), end_offset)
                 if not request.include_secrets:
-                    records, changed = redacted_batches(records)
+                    records, changed = redacted_batches(read)
                 if len(records) > FETCH_BYTES_MAX:
                     only = read_header(records)
                     check_batch_fits(
@@ -96,7 +97,7 @@ class LogReads:
                 base_offset=header.base_offset, log_digest=await node.log_digest(header.end_offset)
             )
         if is_typed and records:
-            _add_typed(response, records)
+            _add_typed(response, records, read, digest)
         return response
 
     async def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
@@ -280,12 +281,20 @@ def _listed(offset: int, epoch: int, timestamp: int) -> metadata_pb2.ListOffsets
     return metadata_pb2.ListOffsetsResponse(offset=offset, leader_epoch=epoch, timestamp=timestamp)
 
 
-def _add_typed(response: metadata_pb2.FetchLogResponse, records: bytes) -> None:
-    """Add batches with typed records.
+def _add_typed(
+    response: metadata_pb2.FetchLogResponse, records: bytes, read: bytes, digest: bytes
+) -> None:
+    """Add batches with typed records, and the log digest behind each if ``digest`` is that below.
+
+    ``read`` are the batches as the log has them, with their secrets.
 
     Raises:
         RequestRefusedError: MESSAGE_TOO_LARGE, a batch does not fit in a message.
     """
     headers = scan_batches(records)
     response.batches.extend(change_batch(records, each, is_typed=True) for each in headers)
+    if digest:
+        for batch, header in zip(response.batches, scan_batches(read), strict=True):
+            digest = fold(digest, read[header.position : header.position + header.size])
+            batch.log_digest = digest
     check_batch_fits(headers[0].base_offset, headers[-1].end_offset, response.ByteSize())

@@ -335,7 +335,7 @@ class AuditHeader(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class ChangeBatch(_message.Message):
-    __slots__ = ("base_offset", "end_offset", "epoch", "timestamp_ms", "is_control", "producer_id", "producer_epoch", "sequence", "headers", "records", "typed_records")
+    __slots__ = ("base_offset", "end_offset", "epoch", "timestamp_ms", "is_control", "producer_id", "producer_epoch", "sequence", "headers", "records", "typed_records", "log_digest")
     BASE_OFFSET_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -347,6 +347,7 @@ class ChangeBatch(_message.Message):
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     TYPED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIGEST_FIELD_NUMBER: _ClassVar[int]
     base_offset: int
     end_offset: int
     epoch: int
@@ -358,7 +359,8 @@ class ChangeBatch(_message.Message):
     headers: _containers.RepeatedCompositeFieldContainer[AuditHeader]
     records: _containers.RepeatedScalarFieldContainer[bytes]
     typed_records: _containers.RepeatedCompositeFieldContainer[_records_pb2.TypedRecord]
-    def __init__(self, base_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., is_control: bool = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., headers: _Optional[_Iterable[_Union[AuditHeader, _Mapping]]] = ..., records: _Optional[_Iterable[bytes]] = ..., typed_records: _Optional[_Iterable[_Union[_records_pb2.TypedRecord, _Mapping]]] = ...) -> None: ...
+    log_digest: bytes
+    def __init__(self, base_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., is_control: bool = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., headers: _Optional[_Iterable[_Union[AuditHeader, _Mapping]]] = ..., records: _Optional[_Iterable[bytes]] = ..., typed_records: _Optional[_Iterable[_Union[_records_pb2.TypedRecord, _Mapping]]] = ..., log_digest: _Optional[bytes] = ...) -> None: ...
 
 class WatchProgress(_message.Message):
     __slots__ = ("offset", "epoch", "log_incarnation_number", "knows_no_leader")

@@ -99,10 +99,10 @@ class PartitionConsumer:
         return results.OffsetForLeaderEpochResponse.of(found)
 
     async def read_state(
-        self, *, at_least_offset: int, of_checkpoint: bool
+        self, *, at_least_offset: int, of_checkpoint: bool, typed: bool
     ) -> AsyncGenerator[results.StateChunk]:
         """Yield an empty state at the log start: a data partition has no checkpoints."""
-        del of_checkpoint
+        del of_checkpoint, typed
         leader = self._laboratory.leader(self._topic)
         if leader is None:
             raise UnavailableError("no leader")

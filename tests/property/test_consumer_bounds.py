@@ -87,11 +87,12 @@ class BoundedWorld(World):
             raise OffsetOutOfRangeError(error.text, bounds=bounds) from error
 
     async def read_state(
-        self, *, at_least_offset: int, of_checkpoint: bool
+        self, *, at_least_offset: int, of_checkpoint: bool, typed: bool
     ) -> AsyncGenerator[StateChunk]:
         log = self.leader
         assert at_least_offset <= len(log.records), "no node has that state"
         assert of_checkpoint
+        assert not typed
         yield StateChunk(
             offset=log.log_end.offset, epoch=log.log_end.epoch, is_last=True, records=[b""],
             log_digest=await log.log_digest(log.log_end.offset),

@@ -347,6 +347,10 @@ class ChangeBatch(MessageValue):
     """Records as in the log, in the form ENCODED."""
     typed_records: tuple[TypedRecord, ...] = ()
     """The same records in the form TYPED."""
+    log_digest: bytes = b""
+    """Digest of the log below ``end_offset``, in an answer of FetchLog if requested; empty if not
+    known.
+    """
 
     @staticmethod
     def _fill(draft: Any, message: Any, /) -> None:
@@ -361,6 +365,7 @@ class ChangeBatch(MessageValue):
         draft.headers = UNREAD
         draft.records = UNREAD
         draft.typed_records = UNREAD
+        draft.log_digest = message.log_digest
 
 
 @value_of(wire.RedactedBatch)

@@ -228,10 +228,8 @@ def test_a_state_that_breaks_off_is_read_again_from_its_beginning(monkeypatch):
         async with serving(*nodes), client_of(nodes) as client:
             read_state = client.read_state
 
-            async def broken(*, at_least_offset, of_checkpoint):
-                async for chunk in read_state(
-                    at_least_offset=at_least_offset, of_checkpoint=of_checkpoint
-                ):
+            async def broken(**options):
+                async for chunk in read_state(**options):
                     yield replace(chunk, is_last=False)
                     raise ConnectionError("the node is gone")
 
