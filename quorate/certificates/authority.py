@@ -1,7 +1,8 @@
-"""An authority in a folder: making it, issuing certificates, renewing them.
+"""An authority in a folder: making it, issuing certificates, renewing and revoking them.
 
 The folder has ``ca.pem``, ``ca.key`` and ``authority.json``, and for each holder NAME.pem and
-NAME.key. Keys are of P-256, in PKCS 8, with mode 0600. Times are Unix milliseconds.
+NAME.key. ``former`` has what was replaced or revoked, as NAME-SERIAL.pem, and ``crl.pem`` lists the
+revoked ones. Keys are of P-256, in PKCS 8, with mode 0600. Times are Unix milliseconds.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ from quorate.certificates.names import (
     is_address,
     node_names,
 )
+from quorate.certificates.revocation import load_list, signed_list
 
 AUTHORITY: Final = "ca"
 _NAMES_FILE: Final = "authority.json"
+_LIST_FILE: Final = "crl.pem"
+_FORMER: Final = "former"
 _KEY_MODE: Final = 0o600
 _CERTIFICATE_MODE: Final = 0o644
 _FOLDER_MODE: Final = 0o700
@@ -47,6 +51,16 @@ _NODE: Final[tuple[x509.ObjectIdentifier, ...]] = (
     ExtendedKeyUsageOID.SERVER_AUTH,
     ExtendedKeyUsageOID.CLIENT_AUTH,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The list, and the certificates that are in it now, without those that were before."""
+
+    listed: Path
+    certificates: tuple[Path, ...]
+    names: tuple[str, ...]
+    """Alternative names of the holder, the principal's first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +163,9 @@ class Authority:
     def renew(self, stem: str, *, days: int, now_ms: int) -> Issued:
         """Make a certificate for the same key and names, and put it in the old one's place.
 
-        Only one file changes, so a node never reads a key and a certificate that do not match.
+        Only one file changes, so a node never reads a key and a certificate that do not match. The
+        old certificate is kept in ``former``, because it is valid until its end and has to be
+        revoked too if the key is lost.
 
         Raises:
             CertificateFolderError: There is no such certificate, another authority made it, or it
@@ -172,8 +188,58 @@ class Authority:
             extension = old.extensions.get_extension_for_class(kept)
             builder = builder.add_extension(extension.value, critical=extension.critical)
         made = self._sign(builder)
+        self._keep(stem, old)
         replace(certificate_path, _pem(made), mode=_CERTIFICATE_MODE)
         return _issued(certificate_path, key_path, made)
+
+    def revoke(self, stem: str, *, days: int, now_ms: int) -> Revoked:
+        """Put a holder's certificates on the list, those from before a renewal too.
+
+        The list counts as current for ``days``. Certificate and key move into ``former``, so that
+        the holder can be issued another key. A repeat after a crash completes what was begun.
+
+        Raises:
+            CertificateFolderError: There is no such certificate, it is the authority's own, another
+                authority made it, or the list is damaged.
+        """
+        if stem == AUTHORITY:
+            raise CertificateFolderError(
+                "an authority cannot revoke itself: make another one in a new folder"
+            )
+        certificate_path, key_path = _paths(self._folder, stem)
+        former = sorted((self._folder / _FORMER).glob(f"{stem}-*.pem"))
+        kept = [each for each in former if _stem_of(each) == stem]
+        if certificate_path.exists():
+            kept.append(self._keep(stem, _load_certificate(certificate_path)))
+        if not kept:
+            raise CertificateFolderError(f"{certificate_path}: there is no such certificate")
+        certificates = {path: _load_certificate(path) for path in dict.fromkeys(kept)}
+        if any(each.issuer != self._certificate.subject for each in certificates.values()):
+            raise CertificateFolderError(f"{certificate_path} was made by another authority")
+        place = self._folder / _LIST_FILE
+        listed = load_list(place, self._certificate)
+        known = {each.serial_number for each in listed or ()}
+        content = signed_list(
+            self._certificate, self._key, listed, certificates.values(), days=days, now_ms=now_ms
+        )
+        replace(place, content, mode=_CERTIFICATE_MODE)
+        newest = kept[-1]
+        if key_path.exists():
+            key_path.replace(newest.with_suffix(".key"))
+        certificate_path.unlink(missing_ok=True)
+        names = certificates[newest].extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        return Revoked(
+            place,
+            tuple(path for path, each in certificates.items() if each.serial_number not in known),
+            tuple(str(each.value) for each in names.value),
+        )
+
+    def _keep(self, stem: str, certificate: x509.Certificate) -> Path:
+        """Store a copy in ``former``, and return its path."""
+        place = self._folder / _FORMER / f"{stem}-{certificate.serial_number:040x}.pem"
+        place.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        replace(place, _pem(certificate), mode=_CERTIFICATE_MODE)
+        return place
 
     def _leaf(
         self, subject: x509.Name, public: ec.EllipticCurvePublicKey, *, days: int, now_ms: int
@@ -253,6 +319,11 @@ def _issued(certificate_path: Path, key_path: Path, made: x509.Certificate) -> I
         tuple(str(each.value) for each in names),
         int(made.not_valid_after_utc.timestamp() * 1000),
     )
+
+
+def _stem_of(former: Path) -> str:
+    """The holder's name of a file in ``former``."""
+    return former.stem.rpartition("-")[0]
 
 
 def _paths(folder: Path, stem: str) -> tuple[Path, Path]:

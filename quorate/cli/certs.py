@@ -38,13 +38,13 @@ _FOLDER = click.option(
 )
 
 
-def _days(default: int) -> Callable[[FC], FC]:
+def _days(default: int, text: str = "How long it is valid.") -> Callable[[FC], FC]:
     return click.option(
         "--days",
         type=click.IntRange(min=1, max=36500),
         default=default,
         show_default=True,
-        help="How long it is valid.",
+        help=text,
     )
 
 
@@ -78,7 +78,7 @@ def init(
     session: Session, folder: Path, title: str, node_name: str, observer_name: str, days: int
 ) -> None:
     """Make the authority: ca.pem, ca.key and authority.json."""
-    with _reported():
+    with _reported(folder):
         from quorate.certificates.authority import make_authority
 
         made = make_authority(
@@ -126,7 +126,7 @@ def issue(
             hint="--host names it, with the host of its listeners",
             code=Exit.USAGE,
         )
-    with _reported():
+    with _reported(folder):
         from quorate.certificates.authority import Authority
 
         made = Authority(folder).issue(role, name, hosts, days=days, now_ms=_now_ms())
@@ -145,13 +145,47 @@ def renew(session: Session, name: str, folder: Path, days: int) -> None:
 
     Copy it to its node, which uses it from the next connection on, without a restart.
     """
-    if Path(name).name != name:
-        raise CliError(f"{name!r} is no name of a certificate in {folder}", code=Exit.USAGE)
-    with _reported():
+    _check_name(name, folder)
+    with _reported(folder):
         from quorate.certificates.authority import Authority
 
         made = Authority(folder).renew(name.removesuffix(".pem"), days=days, now_ms=_now_ms())
     session.show(Result("CertificateRenewed", _fields(made, folder)))
+
+
+@certs.command()
+@click.argument("name")
+@_FOLDER
+@_days(3650, "How long the list counts as current.")
+@pass_session
+def revoke(session: Session, name: str, folder: Path, days: int) -> None:
+    """Put the certificates of NAME on the list crl.pem, also those from before a renewal.
+
+    Copy crl.pem to every node, to the file that tls.crl_file names; nothing is restarted. The
+    certificate and its key move into the folder former, so NAME can be issued another key.
+    """
+    _check_name(name, folder)
+    with _reported(folder):
+        from quorate.certificates.authority import Authority
+
+        made = Authority(folder).revoke(name.removesuffix(".pem"), days=days, now_ms=_now_ms())
+    session.show(
+        Result(
+            "CertificateRevoked",
+            {
+                "crl": str(made.listed),
+                "revoked": [str(each) for each in made.certificates],
+                "principal": f"User:{made.names[0]}",
+                "names": list(made.names),
+            },
+        )
+    )
+    session.announce(f"note: copy {made.listed} to every node, as tls.crl_file names it")
+
+
+def _check_name(name: str, folder: Path) -> None:
+    if Path(name).name != name:
+        raise CliError(f"{name!r} is no name of a certificate in {folder}", code=Exit.USAGE)
 
 
 def _fields(made: Issued, folder: Path) -> dict[str, object]:
@@ -171,7 +205,7 @@ def _now_ms() -> int:
 
 
 @contextmanager
-def _reported() -> Iterator[None]:
+def _reported(folder: Path) -> Iterator[None]:
     """Give the errors their exit codes, and check that the extra is there.
 
     Raises:
@@ -192,10 +226,10 @@ def _reported() -> Iterator[None]:
     except CertificateNameError as error:
         raise CliError(str(error), code=Exit.USAGE) from error
     except CertificateFolderError as error:
+        has_authority = (folder / "ca.pem").exists()
+        hint = "`quorate certs init` makes an authority, --dir names its folder"
         raise CliError(
-            str(error),
-            hint="`quorate certs init` makes an authority, --dir names its folder",
-            code=Exit.NOT_FOUND,
+            str(error), hint="" if has_authority else hint, code=Exit.NOT_FOUND
         ) from error
     except OSError as error:
         raise CliError(f"{error.filename}: {error.strerror}") from error

@@ -13,6 +13,7 @@ from cryptography import x509
 
 from quorate.cli import certs
 from quorate.cli.main import main
+from quorate.services.revoked_certificates import RevokedCertificates
 from quorum.errors import ConfigError
 from quorum.transport.security import TlsFiles, load_tls
 
@@ -113,6 +114,72 @@ def test_a_renewed_certificate_has_the_same_key_and_names(
     assert sorted(each.name for each in folder.glob(".*")) == []
 
 
+def test_a_revocation_lists_every_certificate_of_the_name_and_of_no_other(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for node in ("3", "33"):
+        assert issue(folder, "voter", node, "--host", f"n{node}") == 0
+    stolen = [x509.load_pem_x509_certificate((folder / "voter-3.pem").read_bytes())]
+    assert main(["certs", "renew", "voter-3", "--dir", str(folder)]) == 0
+    stolen.append(x509.load_pem_x509_certificate((folder / "voter-3.pem").read_bytes()))
+    key = (folder / "voter-3.key").read_bytes()
+    made = asked(capsys, "certs", "revoke", "voter-3", "--dir", str(folder))
+    assert (made["kind"], len(made["revoked"])) == ("CertificateRevoked", 2)
+    assert made["principal"] == "User:node-3.quorate.internal"
+    listed = RevokedCertificates(folder / "crl.pem", folder / "ca.pem")
+
+    def is_revoked(certificate: x509.Certificate) -> bool:
+        return listed.has(certificate.issuer.public_bytes(), certificate.serial_number)
+
+    assert all(map(is_revoked, stolen))
+    other = x509.load_pem_x509_certificate((folder / "voter-33.pem").read_bytes())
+    assert not is_revoked(other)
+    # The name is free for another key, and a second list has both holders.
+    assert issue(folder, "voter", "3", "--host", "n3") == 0
+    assert (folder / "voter-3.key").read_bytes() != key
+    assert asked(capsys, "certs", "revoke", "voter-33", "--dir", str(folder))["revoked"] != []
+    listed = RevokedCertificates(folder / "crl.pem", folder / "ca.pem")
+    assert all(map(is_revoked, [*stolen, other]))
+    fresh = x509.load_pem_x509_certificate((folder / "voter-3.pem").read_bytes())
+    assert not is_revoked(fresh)
+    assert [mode for mode in _modes(folder) if mode & 0o077] == []
+
+
+def _modes(folder: Path) -> list[int]:
+    return [stat.S_IMODE(each.stat().st_mode) for each in folder.rglob("*.key")]
+
+
+def test_a_revocation_that_was_interrupted_is_completed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert issue(folder, "client", "app.example") == 0
+    files = {each: (folder / each).read_bytes() for each in ("app.example.pem", "app.example.key")}
+    assert main(["certs", "revoke", "app.example", "--dir", str(folder)]) == 0
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    assert asked(capsys, "certs", "revoke", "app.example", "--dir", str(folder))["revoked"] == []
+    assert [each.name for each in folder.glob("app.example*")] == []
+    assert len(list(folder.glob("former/app.example-*.pem"))) == 1
+
+
+def test_a_list_of_another_authority_is_not_replaced(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    assert main(["certs", "init", "--dir", str(other)]) == 0
+    for each in (folder, other):
+        assert issue(each, "client", "app.example") == 0
+    assert main(["certs", "revoke", "app.example", "--dir", str(other)]) == 0
+    foreign = (other / "crl.pem").read_bytes()
+    for content, text in ((foreign, "signed by another authority"), (b"-", "no PEM list")):
+        (folder / "crl.pem").write_bytes(content)
+        capsys.readouterr()
+        assert main(["certs", "revoke", "app.example", "--dir", str(folder)]) == 4
+        assert text in capsys.readouterr().err
+        assert (folder / "crl.pem").read_bytes() == content
+        assert (folder / "app.example.pem").exists()
+
+
 def test_nothing_is_overwritten(folder: Path) -> None:
     assert issue(folder, "client", "app.example") == 0
     before = {path: path.read_bytes() for path in folder.iterdir()}
@@ -135,6 +202,9 @@ def test_nothing_is_overwritten(folder: Path) -> None:
         (("renew", "voter-9"), 4, "No such file"),
         (("renew", "../voter-9"), 2, "is no name of a certificate"),
         (("renew", "ca"), 4, "an authority is not renewed"),
+        (("revoke", "voter-9"), 4, "there is no such certificate\n"),
+        (("revoke", "../voter-9"), 2, "is no name of a certificate"),
+        (("revoke", "ca"), 4, "an authority cannot revoke itself"),
     ],
 )
 def test_refusals_say_why(
