@@ -116,9 +116,13 @@ class Reader:
         self._counts.truncations += 1
         self._counts.inexact += not error.is_exact
         at = error.divergent_offset
-        self._check_loss(asked, at, is_exact=error.is_exact)
+        if error.is_exact:
+            self._check_loss(asked, at, is_exact=True)
+        else:
+            self._check_bound(asked, at)
         start = 0 if asked is None else asked.log_start.offset
-        if at < start or (at > 0 and error.divergent_epoch < 0):
+        if not error.is_exact or at < start or (at > 0 and error.divergent_epoch < 0):
+            # Behind a bound, records below it may be others than those that were read.
             self._go_to_start(asked)
             return
         self._forget(at)
@@ -128,13 +132,8 @@ class Reader:
         """Check that the log differs from what was read at ``at``, and not below if it is exact."""
         if asked is None:
             violate("a truncation without a leader", offset=at)
-        log = by_offset(asked)
         start = asked.log_start.offset
-        differs = [
-            offset
-            for offset, value in sorted(self.have.items())
-            if offset >= start and log.get(offset) != value
-        ]
+        differs = self._lost(asked)
         # Below the log start nothing can be compared any more.
         is_comparable = at >= max(start, self.state_end) and (is_exact or at > start)
         if not differs and is_comparable:
@@ -145,6 +144,26 @@ class Reader:
             violate("the truncation is elsewhere", reported=at, true=differs[0])
         if differs and differs[0] < at:
             violate("lost records below the truncation", reported=at, true=differs[0])
+
+    def _check_bound(self, asked: Replica | None, at: int) -> None:
+        """Check that what was read differs from the log at ``at`` or below, where that is seen."""
+        if asked is None:
+            violate("a truncation without a leader", offset=at)
+        differs = self._lost(asked)
+        start = max(asked.log_start.offset, self.state_end)
+        if at > start and not differs:
+            violate("a false alarm", offset=at, read=sorted(self.have))
+        if differs and differs[0] > max(at, start):
+            violate("a bound is too low", reported=at, true=differs[0])
+
+    def _lost(self, asked: Replica) -> list[int]:
+        """Return the offsets of records that were read and that the log has no more, ascending."""
+        log, start = by_offset(asked), asked.log_start.offset
+        return [
+            offset
+            for offset, value in sorted(self.have.items())
+            if offset >= start and log.get(offset) != value
+        ]
 
     def _forget(self, from_offset: int) -> None:
         self.have = {at: value for at, value in self.have.items() if at < from_offset}
