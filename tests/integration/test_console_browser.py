@@ -5,8 +5,10 @@ Skipped where Chromium is not installed: ``apt-get install chromium``, or set ``
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.error
@@ -26,10 +28,13 @@ from bench.screenshots import (
     document,
     wait_for,
 )
+from quorate.console.views import VIEWS
 from tests.integration.processes import running
 
 pytestmark = pytest.mark.integration
 
+LINK = re.compile(r'href="([^"]*)"')
+LINKS_MAX = 200
 HOSTILE = "<script>document.title='changed'</script><img src=x onerror=document.title='changed'>"
 
 
@@ -63,6 +68,31 @@ def test_a_write_is_refused_by_the_process(url: str) -> None:
         urllib.request.urlopen(urllib.request.Request(url, data=b"{}", method="POST"), timeout=10)
     assert refused.value.code == 405
     refused.value.close()
+
+
+def links_of(page: str) -> set[str]:
+    """Addresses of the same console that a page leads to, without what stands behind a #."""
+    found = (html.unescape(each).partition("#")[0] for each in LINK.findall(page))
+    return {each for each in found if each.startswith("/")}
+
+
+def test_no_link_of_the_console_is_dead(url: str) -> None:
+    """From the overview on; every page of a view, and the document beside each."""
+    waiting, opened = ["/"], set[str]()
+    while waiting and len(opened) < LINKS_MAX:
+        address = waiting.pop(0)
+        opened.add(address)
+        with urllib.request.urlopen(url.rstrip("/") + address, timeout=30) as answer:
+            kind, content = answer.headers["content-type"], answer.read().decode()
+        if kind.startswith("text/html"):
+            waiting += sorted(links_of(content) - opened - {*waiting})
+    assert {view for view in VIEWS if f"/{view}" in opened} >= {*VIEWS} - {"overview", "topic"}
+    assert {view for view in VIEWS if any(each.startswith(f"/api/{view}") for each in opened)} >= {
+        *VIEWS
+    } - {"topic"}
+    assert links_of('<a href="/a?b=1&amp;c=2#d"> <a href="https://x"> <a href="#e">') == {
+        "/a?b=1&c=2"
+    }
 
 
 @pytest.fixture
