@@ -21,6 +21,7 @@ CLI_PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "cli.md"
         (ErrorCode.TOPIC_ALREADY_EXISTS, Exit.CONFLICT),
         (ErrorCode.PRODUCER_FENCED, Exit.CONFLICT),
         (ErrorCode.INVALID_REPLICATION_FACTOR, Exit.CONFLICT),
+        (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, Exit.CONFLICT),
         (ErrorCode.POLICY_VIOLATION, Exit.REFUSED),
         (ErrorCode.INVALID_TOPIC, Exit.USAGE),
         (ErrorCode.NOT_CONTROLLER, Exit.UNREACHABLE),
