@@ -48,6 +48,7 @@ SHOWS_NO_VALUES = {
         "certs init",
         "certs issue",
         "certs renew",
+        "certs revoke",
         "context add",
         "context list",
         "context remove",
