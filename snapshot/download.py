@@ -108,7 +108,11 @@ class Download:
         """
         before = kept = self._part.size_bytes
         damages: list[str] = []
-        while kept and (limit := kept) != (kept := self._verify_up_to(limit, damages)):
+        while kept:
+            limit = kept
+            kept = self._verify_up_to(limit, damages)
+            if kept == limit:
+                break
             # The verifier has read bytes that are not kept: start again without them.
             self._verifier = self._new_verifier()
         self._part.cut_to(kept)

@@ -122,7 +122,7 @@ class CheckpointVerifier:
                 used += size
         except CorruptBatchError as error:
             raise self._corrupt(error.cause) from error
-        self._tail += view[used:]
+        self._tail.extend(view[used:])
         return found
 
     def _complete_tail(self, view: memoryview, found: list[tuple[Buffer, BatchHeader]]) -> int:
@@ -135,12 +135,12 @@ class CheckpointVerifier:
         if size is None:
             # Take just enough to learn the size.
             used = min(PEEK_BYTES - len(tail), len(view))
-            tail += view[:used]
+            tail.extend(view[:used])
             size = peek_size(tail)
             if size is None:
                 return used
         missing = size - len(tail)
-        tail += view[used : used + missing]
+        tail.extend(view[used : used + missing])
         used = min(used + missing, len(view))
         if len(tail) == size:
             self._tail = bytearray()
@@ -149,7 +149,8 @@ class CheckpointVerifier:
 
     def _accept(self, data: Buffer, at: int, found: list[tuple[Buffer, BatchHeader]]) -> None:
         header = read_header(data, at)
-        if self._footer is not None:
+        footer = self._footer
+        if footer is not None:
             raise self._corrupt("a batch behind the footer")
         check_crc(data, header)
         self._digest.add(data, at)

@@ -83,12 +83,12 @@ def decode_steps(
                 check_derivable(record)
             steps.append(record)
             at += 1
-    except UnknownRecordError as error:
+    except UnknownRecordError as unknown:
         raise UnknownRecordError(
-            f"offset {header.base_offset + at}: {error}",
-            api_key=error.api_key,
-            version=error.version,
-        ) from error
+            f"offset {header.base_offset + at}: {unknown}",
+            api_key=unknown.api_key,
+            version=unknown.version,
+        ) from unknown
     except RecordCodecError as error:
         raise RecordCodecError(f"offset {header.base_offset + at}: {error}") from error
     return steps, headers

@@ -163,20 +163,20 @@ class _Loader:
                 if kind is ImportStateRecord:
                     is_digested = False
                 done += 1
-        except UnknownRecordError as error:
+        except UnknownRecordError as unknown:
             raise UnknownRecordError(
-                f"checkpoint {self._snapshot_id}, record {done}: {error}",
-                api_key=error.api_key,
-                version=error.version,
-            ) from error
+                f"checkpoint {self._snapshot_id}, record {done}: {unknown}",
+                api_key=unknown.api_key,
+                version=unknown.version,
+            ) from unknown
         except RecordCodecError as error:
             raise RecordCodecError(
                 f"checkpoint {self._snapshot_id}, record {done}: {error}"
             ) from error
-        except ReplayError as error:
+        except ReplayError as contradiction:
             raise ReplayError(
-                f"checkpoint {self._snapshot_id}, record {done}: {error.cause}"
-            ) from error
+                f"checkpoint {self._snapshot_id}, record {done}: {contradiction.cause}"
+            ) from contradiction
         self._count = before + len(values)
         if digest is not None:
             # The progress of an import is provenance: the digest leaves it out.

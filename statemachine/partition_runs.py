@@ -134,6 +134,8 @@ class RunReader:
                 break
             number = value[HEAD_BYTES]
             end = NUMBER_ENDS.get(number, 0)
+            if not end:
+                break
             if end != HEAD_BYTES + 1:
                 number = int.from_bytes(value[HEAD_BYTES + 1 : end], "big")
             tail = end + TOPIC_BYTES

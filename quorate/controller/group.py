@@ -152,8 +152,8 @@ class GroupFormer:
                 )
                 answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
                 pending = PendingAnswer(answer, on_answer)
-        except _MustWaitError as error:
-            return error.generation
+        except _MustWaitError as wait:
+            return wait.generation
         except CommandError as error:
             answer = self._refuse(error, context, is_fence=taking.refusal)
             pending = PendingAnswer(answer, on_answer)
@@ -299,10 +299,10 @@ class GroupFormer:
                 base_sequence=context.sequence,
                 headers=record_headers,
             )
-        except QuorateError as error:
+        except QuorateError as refusal:
             raise CommandError(
-                ErrorCode.INVALID_REQUEST, f"the command cannot be written as records: {error}"
-            ) from error
+                ErrorCode.INVALID_REQUEST, f"the command cannot be written as records: {refusal}"
+            ) from refusal
         if len(batch) > self.batch_bytes_max:
             raise CommandError(
                 ErrorCode.MESSAGE_TOO_LARGE,

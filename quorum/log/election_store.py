@@ -95,7 +95,7 @@ def _bootstrap_state(fields: dict[str, object]) -> BootstrapState | None:
     incarnation_id = uuid_from_text(_text(fields, "incarnationId"))
     ids = [key for key, _ in incarnations]
     has_odd_ids = len(set(ids)) != len(ids) or min(ids, default=0) < 0
-    if has_odd_ids or ZERO_UUID in (incarnation_id, *dict(incarnations).values()):
+    if has_odd_ids or ZERO_UUID in {incarnation_id, *dict(incarnations).values()}:
         raise ValueError(f"incarnationId {fields['incarnationId']!r}, voter list {voter_list!r}")
     return BootstrapState(incarnation_id, incarnations, is_complete)
 

@@ -225,8 +225,8 @@ def _read(fs: FileSystem, path: Path) -> bytes:
         raise
     except ValueError as error:
         raise IdentityDamagedError(str(error), path) from error
-    except StorageError as error:
-        raise IdentityDamagedError(f"unreadable: {error}", path) from error
+    except StorageError as failure:
+        raise IdentityDamagedError(f"unreadable: {failure}", path) from failure
 
 
 def _parse(data: bytes, path: Path) -> MetaProperties:
@@ -245,8 +245,8 @@ def _parse(data: bytes, path: Path) -> MetaProperties:
             for text in (properties.get("directory.id"), properties.get(_INCARNATION_KEY))
         )
         return MetaProperties(cluster, int(node), directory, incarnation)
-    except KeyError as error:
-        raise IdentityDamagedError(f"{error.args[0]} is missing", path) from error
+    except KeyError as absent:
+        raise IdentityDamagedError(f"{absent.args[0]} is missing", path) from absent
     except ValueError as error:
         raise IdentityDamagedError(str(error), path) from error
 

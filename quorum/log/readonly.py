@@ -166,23 +166,23 @@ def _read_side_files(fs: FileSystem, log: ReadOnlyLog) -> int:
     directory = log.directory
     try:
         log.identity = load_foreign_identity(fs, directory.parent)
-    except IdentityDamagedError as error:
-        log.problems.append(str(error))
+    except IdentityDamagedError as damage:
+        log.problems.append(str(damage))
     except IdentityError as error:
         log.missing_identity = str(error)
         log.problems.append(log.missing_identity)
     try:
         log.election = ElectionFile(fs, directory).load_foreign()
-    except ElectionStateError as error:
-        log.problems.append(str(error))
+    except ElectionStateError as unreadable:
+        log.problems.append(str(unreadable))
     try:
         check_partition_metadata(fs, directory)
     except IdentityError as error:
         log.problems.append(str(error))
     try:
         stored = LogStartFile(fs, directory).load()
-    except LogDamagedError as error:
-        log.problems.append(str(error))
+    except LogDamagedError as damaged:
+        log.problems.append(str(damaged))
         stored = None
     if stored is not None:
         log.start = stored.start

@@ -61,7 +61,7 @@ class InlineWriter:
         self._stall_ms = stall_ms
         self._speed = SyncSpeed(inline_sync_ms_max)
         is_watching = inline_sync_ms_max > 0
-        self._thread = WriterThread(
+        self._writer_thread = WriterThread(
             persistence,
             on_done=partial(self._from_thread, self._thread_done),
             on_failure=partial(self._from_thread, on_failure),
@@ -84,22 +84,22 @@ class InlineWriter:
     def start(self) -> None:
         """Start the thread."""
         self._is_started = True
-        self._thread.start()
+        self._writer_thread.start()
 
     def abandon(self) -> None:
         """Begin no further pass: queued groups are dropped and never completed."""
         self._is_abandoned = True
-        self._thread.abandon()
+        self._writer_thread.abandon()
 
     @property
     def is_running(self) -> bool:
         """Whether the thread is alive: after ``stop``, whether a hung disk blocks it."""
-        return self._thread.is_running
+        return self._writer_thread.is_running
 
     @property
     def failure(self) -> BaseException | None:
         """Exception that ended all writing."""
-        return self._failure or self._thread.failure
+        return self._failure or self._writer_thread.failure
 
     def stop(self, timeout_s: float | None = None) -> bool:
         """Write queued groups and end the thread; return whether all was written in time.
@@ -108,7 +108,7 @@ class InlineWriter:
         """
         self._is_started = False
         self._give_due()
-        return self._thread.stop(timeout_s)
+        return self._writer_thread.stop(timeout_s)
 
     # ------------------------------------------------------------------ passes
 
@@ -133,7 +133,7 @@ class InlineWriter:
 
     def _give(self, group: WriteGroup) -> None:
         self._given_ticket = group.ticket
-        self._thread.submit(group)
+        self._writer_thread.submit(group)
 
     def _give_due(self) -> None:
         for group in self._take_due():

@@ -40,11 +40,11 @@ class WriterThread:
         self._has_finished = self._is_abandoned = False
         self.failure: BaseException | None = None
         """Exception that ended the thread; set before ``on_failure`` is called."""
-        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+        self._system_thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._system_thread.start()
 
     def submit(self, group: WriteGroup) -> None:
         """Queue a group for the next pass."""
@@ -60,7 +60,7 @@ class WriterThread:
     @property
     def is_running(self) -> bool:
         """Whether the thread is alive: after ``stop``, whether a hung disk blocks it."""
-        return self._thread.is_alive()
+        return self._system_thread.is_alive()
 
     def stop(self, timeout_s: float | None = None) -> bool:
         """Write queued groups and end the thread; return whether all was written in time.
@@ -69,8 +69,8 @@ class WriterThread:
         a hung disk blocks cannot be ended; as a daemon it does not keep the process alive.
         """
         self._queue.put(None)
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+        if self._system_thread.is_alive():
+            self._system_thread.join(timeout_s)
         return self._has_finished
 
     def _run(self) -> None:

@@ -5,20 +5,20 @@ See: KIP-595 (diverging epoch), KIP-279 (lineage), KIP-630 (snapshot answer).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.core.messages.fetch_messages import Diverging
 from quorum.core.positions.log_view import LogView
 from quorum.types import LOG_BEGINNING, Epoch, SnapshotId
-from quorum.values import value
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Serve:
     """The replica's log is a prefix of ours: serve records from its offset on."""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class NeedsSnapshot:
     """Our log cannot bring the replica forward; None if there is no snapshot either."""
 

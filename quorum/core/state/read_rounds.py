@@ -14,12 +14,13 @@ See: Raft dissertation section 6.4; ADR 9.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from quorum.core.messages.read_messages import ReadRound
 from quorum.types import Epoch, NodeId
-from quorum.values import value
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Asker:
     """A replica that asked for a read position, and by which request."""
 
@@ -27,7 +28,7 @@ class Asker:
     request_id: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class PendingRead:
     """A read that waits for its round, and the offset it may be answered at.
 

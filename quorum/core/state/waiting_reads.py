@@ -7,14 +7,14 @@ A container, like ``held_fetches``: it knows which reads a request is for;
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.types import NO_NODE, NodeId
-from quorum.values import value
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class ForwardedRead:
     """One read of this node, and until when it may wait."""
 

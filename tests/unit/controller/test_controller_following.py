@@ -224,6 +224,7 @@ def test_values_that_no_record_can_hold_are_refused():
     assert answer.code is ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.interpreted
 def test_an_unknown_command_is_refused():
     bench = Bench()
 

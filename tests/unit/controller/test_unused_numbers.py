@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.controller import unused_numbers
 from quorate.controller.unused_numbers import NUMBERS_MAX, UnusedNumbers
 from statemachine.producers import SequenceClaim
@@ -29,6 +31,7 @@ def test_a_producer_that_is_only_refused_takes_no_more_room():
         assert all(n in known for n in range(max(0, sequence - PRODUCER_WINDOW), sequence))
 
 
+@pytest.mark.interpreted
 def test_the_producer_that_came_first_is_forgotten(monkeypatch):
     monkeypatch.setattr(unused_numbers, "PRODUCERS_MAX", 3)
     numbers = UnusedNumbers()

@@ -152,6 +152,7 @@ def test_a_tail_below_the_stored_durable_end_is_damage():
     assert "the log was on disk up to offset 18" in str(log.damage)
 
 
+@pytest.mark.interpreted
 def test_what_is_being_appended_is_no_damage(kafka, monkeypatch):
     """The first look ends inside a batch; by the time it is evaluated, more has been written."""
     path = kafka / "__cluster_metadata-0" / SAMPLE.name

@@ -103,6 +103,7 @@ def test_what_was_put_off_comes_before_a_new_epoch() -> None:
     assert bench.replica.controller.image.provenance.end_offset == 1
 
 
+@pytest.mark.interpreted
 def test_the_writer_gets_tickets_in_order_when_the_listener_enters_the_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

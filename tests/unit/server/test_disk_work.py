@@ -166,13 +166,13 @@ def test_a_write_that_fails_when_its_progress_is_checked_is_reported(
 
     async def scenario(node: ServerNode, held: Held) -> None:
         writer = node.host.writer
-        writer._thread._persistence = cast("Persistence", SimpleNamespace(execute=held))
+        writer._writer_thread._persistence = cast("Persistence", SimpleNamespace(execute=held))
         node.host.writer.submit(WriteGroup(1, ()))
         assert await asyncio.to_thread(held.begun.wait, PATIENCE_S)
 
         def is_writing_no_more(_shell: Shell) -> bool:
             held.released.set()
-            writer._thread._thread.join(PATIENCE_S)
+            writer._writer_thread._system_thread.join(PATIENCE_S)
             return writer.is_running
 
         monkeypatch.setattr(Shell, "is_writing", property(is_writing_no_more))

@@ -164,6 +164,7 @@ def test_a_damaged_partition_behind_a_run_is_named_by_its_offset():
         StateMachine().apply(data)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     "wrong",
     [{"partition_id": 1 << 40}, {"partition_id": 1.0}, {"topic_id": "t" * 16}, {"replicas": [1]},

@@ -1,0 +1,86 @@
+"""The compiled modules keep clear of what mypyc compiles to something else, without a word.
+
+See: ADR 64.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.gate.built_form import ROOT, listed_modules
+
+STANDARD = {"dataclass", "final", "runtime_checkable", "unique"}
+
+
+def decorated_values(source: str) -> Iterator[str]:
+    """Yield the classes with a decorator of ours: mypyc compares their objects by identity."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef):
+            names = {ast.unparse(each).split("(")[0] for each in node.decorator_list}
+            if names - STANDARD:
+                yield node.name
+
+
+def names_of_two_errors(source: str) -> Iterator[str]:
+    """Yield the functions in which a name has errors of two types: mypyc takes the first only."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        types: dict[str, str] = {}
+        for each in ast.walk(node):
+            if isinstance(each, ast.ExceptHandler) and each.name and each.type:
+                text = ast.unparse(each.type)
+                if types.setdefault(each.name, text) != text:
+                    yield f"{node.name}: {each.name}"
+
+
+def read_beside_an_assignment(source: str) -> Iterator[str]:
+    """Yield names that an expression reads and assigns: mypyc reads all of them at its end."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Compare | ast.BinOp | ast.Call | ast.Tuple | ast.List):
+            continue
+        for each in ast.walk(node):
+            if isinstance(each, ast.NamedExpr):
+                inside = {id(part) for part in ast.walk(each)}
+                name = each.target.id
+                for part in ast.walk(node):
+                    is_read = isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+                    if is_read and part.id == name and id(part) not in inside:
+                        yield f"line {each.lineno}: {name}"
+
+
+def compiled(check: object) -> list[str]:
+    assert callable(check)
+    return [
+        f"{name}: {found}"
+        for name in listed_modules()
+        for found in check((ROOT / f"{name}.py").read_text(encoding="utf-8"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "check", [decorated_values, names_of_two_errors, read_beside_an_assignment]
+)
+def test_no_compiled_module_has_what_mypyc_compiles_to_something_else(check: object) -> None:
+    assert compiled(check) == []
+
+
+def test_the_checks_see_it() -> None:
+    two = """
+def look():
+    try:
+        read()
+    except KeyError as error:
+        raise LookupError from error
+    except OSError as error:
+        raise LookupError from error
+"""
+    assert list(names_of_two_errors(two)) == ["look: error"]
+    assert list(names_of_two_errors(two.replace("OSError", "KeyError"))) == []
+    values = "@value\nclass One: ...\n@dataclass(slots=True)\nclass Two: ..."
+    assert list(decorated_values(values)) == ["One"]
+    assert list(read_beside_an_assignment("(old := now) != (now := look())")) == ["line 1: now"]
+    assert list(read_beside_an_assignment("(now := look()) is None or now > 3")) == []
