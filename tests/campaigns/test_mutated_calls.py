@@ -34,7 +34,7 @@ from tests.campaigns.valid_calls import (
 from tests.integration.processes import Processes, running
 
 SHORT_CALLS = 900
-WHOLE_CALLS = 27_000
+WHOLE_CALLS = 28_000
 CLUSTER_STATE = ClusterState(
     cluster_id="c",
     leader_id=1,
