@@ -216,6 +216,8 @@ class Authority:
         certificates = {path: _load_certificate(path) for path in dict.fromkeys(kept)}
         if any(each.issuer != self._certificate.subject for each in certificates.values()):
             raise CertificateFolderError(f"{certificate_path} was made by another authority")
+        newest = kept[-1]
+        names = certificates[newest].extensions.get_extension_for_class(x509.SubjectAlternativeName)
         place = self._folder / _LIST_FILE
         listed = load_list(place, self._certificate)
         known = {each.serial_number for each in listed or ()}
@@ -223,11 +225,9 @@ class Authority:
             self._certificate, self._key, listed, certificates.values(), days=days, now_ms=now_ms
         )
         replace(place, content, mode=_CERTIFICATE_MODE)
-        newest = kept[-1]
         if key_path.exists():
             key_path.replace(newest.with_suffix(".key"))
         certificate_path.unlink(missing_ok=True)
-        names = certificates[newest].extensions.get_extension_for_class(x509.SubjectAlternativeName)
         return Revoked(
             place,
             tuple(path for path, each in certificates.items() if each.serial_number not in known),
