@@ -10,6 +10,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import grimp
+
 from audit.shipping import write_executor_zip
 from audit.source import ClusterMetadataSource
 
@@ -61,9 +63,30 @@ def test_the_zip_alone_reads_a_log(tmp_path: Path) -> None:
 def test_the_zip_is_small_and_reproducible(tmp_path: Path) -> None:
     first = write_executor_zip(tmp_path / "a.zip").read_bytes()
     assert write_executor_zip(tmp_path / "b.zip").read_bytes() == first
-    assert len(first) < 304 << 10
+    assert len(first) < 272 << 10
     names = zipfile.ZipFile(tmp_path / "a.zip").namelist()
     assert not [name for name in names if name.startswith(("quorum/core", "quorum/v1", "quorate"))]
+
+
+def test_the_zip_has_what_the_source_imports_and_no_more(tmp_path: Path) -> None:
+    names = zipfile.ZipFile(write_executor_zip(tmp_path / "executor.zip")).namelist()
+    held = {each.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for each in names}
+    graph = grimp.build_graph(
+        "audit",
+        *("quorum", "snapshot", "statemachine"),
+        exclude_type_checking_imports=True,
+        cache_dir=None,
+    )
+    needed: set[str] = set()
+    todo = ["audit.source"]
+    while todo:
+        module = todo.pop()
+        if module not in needed:
+            needed.add(module)
+            # Importing a module imports the package that it is in, too.
+            todo += [*graph.find_modules_directly_imported_by(module)]
+            todo += [module.rpartition(".")[0]] if "." in module else []
+    assert held == needed
 
 
 def test_spark_finds_the_source_by_the_name_of_its_module() -> None:
