@@ -7,7 +7,7 @@ SHELL := bash
 .PHONY: help setup wheel client lock release demo test test-long test-compiled verify fix proto proto-check bench screenshots chaos evidence nightly
 
 # What runs on the compiled form as well; everything runs on the pure one.
-OF_COMPILED := tests/unit/core tests/unit/quorum tests/unit/snapshot tests/scenario
+OF_COMPILED := $(addprefix tests/unit/,core quorum log runtime snapshot statemachine controller) tests/scenario
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
