@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +17,12 @@ from simulation.cli.sim_explore import explore
 from simulation.cli.sim_laboratory import laboratory, story
 from simulation.cli.sim_recoveries import recoveries
 from simulation.enforcement import NOT_ENFORCED, enforced, why_not_enforced
-from simulation.lanes import LaneReport, SeedResult, run_lane
 from simulation.options import FAULT_PHASE_EVENTS, OBSERVERS_MAX, VOTERS_MAX, Options
 from simulation.profiles import PROFILES
 from simulation.scenario.command_line import main as scenario
+
+if TYPE_CHECKING:
+    from simulation.lanes import LaneReport, SeedResult
 
 _FAILURES_SHOWN = 3
 
@@ -133,6 +135,9 @@ def run(
     minimum, by seeds and events; it is not enforced, and not shown, for custom shapes, few seeds
     and short fault phases.
     """
+    # Loaded here: help needs no simulated cluster.
+    from simulation.lanes import run_lane
+
     options = Options(faults, voters, observers, events)
     began = time.monotonic()
     end = began + 60 * minutes if minutes is not None else None

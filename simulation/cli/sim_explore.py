@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +12,9 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from simulation.explore.models import MODELS
-from simulation.explore.report_lines import report_lines
-from simulation.explore.search import Report
-from simulation.explore.search import explore as search
+
+if TYPE_CHECKING:
+    from simulation.explore.search import Report
 
 STATES_MAX = 10_000_000
 """Needs about 4 GB of memory."""
@@ -37,6 +38,9 @@ def explore(session: Session, model: str, states: int) -> None:
     states and transitions. Exits 1 with the shortest path to a violation, and 3 when the limit was
     reached before the end.
     """
+    # Loaded here: help needs no core.
+    from simulation.explore.search import explore as search
+
     began = time.monotonic()
 
     with session.progress("states", None) as bar:
@@ -59,6 +63,8 @@ def refuse(report: Report, states_max: int) -> None:
         CliError: Either of these; the shortest path to a violation goes to standard error.
     """
     if report.violation is not None:
+        from simulation.explore.report_lines import report_lines
+
         for line in report_lines(report):
             click.echo(line, err=True)
         raise CliError(f"{report.model.name}: {report.violation.name} does not hold")

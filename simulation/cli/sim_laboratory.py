@@ -15,9 +15,6 @@ from quorate.cli.session import Session
 from quorum.errors import QuorateError
 from simulation.expected_warnings import without_consumer_warnings
 from simulation.invariants.violation import Violation
-from simulation.laboratory.random_run import RandomRun
-from simulation.laboratory.reader import Counts
-from simulation.laboratory.script import run_story
 from simulation.scenario.grammar import ScenarioError
 
 
@@ -32,6 +29,9 @@ from simulation.scenario.grammar import ScenarioError
 )
 def story(paths: tuple[Path, ...], *, rewrite: bool) -> None:
     """Run stories of consumers, producers and brokers; exits with 1 if an output differs."""
+    # Loaded here: help needs neither clients nor replicas.
+    from simulation.laboratory.script import run_story
+
     has_failed = False
     for path in paths:
         try:
@@ -52,6 +52,9 @@ def story(paths: tuple[Path, ...], *, rewrite: bool) -> None:
 @pass_session
 def laboratory(session: Session, seeds: int, first: int) -> None:
     """Run consumers, producers and brokers at random, and compare every answer with the logs."""
+    from simulation.laboratory.random_run import RandomRun
+    from simulation.laboratory.reader import Counts
+
     total = Counts()
     with session.progress("seeds", seeds) as bar, without_consumer_warnings():
         for seed in range(first, first + seeds):

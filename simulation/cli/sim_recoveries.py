@@ -17,7 +17,6 @@ from quorum.errors import InvariantViolation, QuorateError
 from simulation.expected_warnings import without_consumer_warnings
 from simulation.invariants.violation import Violation
 from simulation.recoveries.counts import RecoveryCounts
-from simulation.recoveries.run import NAMES, RecoveryRun
 
 SEEDS_FOR_ALL = 200
 """With so many seeds, each situation that is counted must have occurred."""
@@ -39,6 +38,9 @@ def recoveries(session: Session, seeds: int, first: int, jobs: int) -> None:
     read-process-write is there twice, and no former process writes. Exits 1 when a seed fails, and
     3 when a situation did not occur in so many seeds that it should have.
     """
+    # Loaded here: help needs neither clients nor replicas.
+    from simulation.recoveries.run import NAMES
+
     total = RecoveryCounts()
     failures: list[str] = []
     with session.progress("seeds", seeds) as bar:
@@ -70,6 +72,8 @@ def refuse(seeds: int, failures: list[str], total: RecoveryCounts) -> None:
 
 def run_seed(seed: int) -> tuple[RecoveryCounts, str]:
     """Return what happened in a run, and the property that it violated; empty for none."""
+    from simulation.recoveries.run import RecoveryRun
+
     run = RecoveryRun(seed)
     try:
         with without_consumer_warnings():

@@ -27,8 +27,8 @@ from quorum.types import ElectionState, NodeId
 from simulation.explore import slots
 from simulation.explore.events import events_of, expire, is_urgent, make_due
 from simulation.explore.fingerprint import fingerprint
-from simulation.explore.model import Model
-from simulation.explore.node import NoChance, Working, config_of, key_of
+from simulation.explore.model import Model, key_of
+from simulation.explore.node import NoChance, Working, config_of
 from simulation.explore.values import Event, Local, Outcome, Packet
 from simulation.harness.arrival import received
 from simulation.harness.core_disk import Disk, Log

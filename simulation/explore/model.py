@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from quorum.types import NodeId, SnapshotId
-from simulation.harness.core_disk import Disk, Log
+from quorum.types import NodeId, ReplicaKey, SnapshotId
+
+if TYPE_CHECKING:
+    from simulation.harness.core_disk import Disk, Log
 
 LATE_ALL = 99
 """More late requests than any model has: all are kept."""
+
+
+def key_of(node_id: NodeId) -> ReplicaKey:
+    """Return the replica key of a node in a model."""
+    return ReplicaKey(node_id, bytes([node_id]) * 16)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,19 @@
-"""The explored models: clusters, initial disks and bounds."""
+"""The explored models: clusters, initial disks and bounds.
+
+The command line's help names them, so nothing of the core is imported before disks are made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from quorum.incarnation import FIRST_INCARNATION
-from quorum.types import ElectionState, NodeId, ReplicaKey, Voter
-from simulation.explore.model import LATE_ALL, Model
-from simulation.explore.node import key_of
-from simulation.harness.core_disk import Disk, Entry, Log, end_of
+from quorum.types import ElectionState, NodeId, ReplicaKey, SnapshotId, Voter
+from simulation.explore.model import LATE_ALL, Model, key_of
+
+if TYPE_CHECKING:
+    from simulation.harness.core_disk import Disk, Entry, Log
 
 
 def _voters(*ids: NodeId) -> tuple[Voter, ...]:
@@ -25,6 +30,8 @@ def _fresh(count: int) -> Callable[[], Mapping[NodeId, Disk]]:
     ids = range(1, count + 1)
 
     def disks() -> Mapping[NodeId, Disk]:
+        from simulation.harness.core_disk import Disk
+
         return {node_id: Disk(first_voters=_voters(*ids)) for node_id in ids}
 
     return disks
@@ -35,22 +42,21 @@ _OPENING: Log = (_PLAIN, _PLAIN, _set(1, 2, 3, 4))
 """The first records of the leader of epoch 1: leader change, kraft.version, voters."""
 
 
-def _four_alike() -> Mapping[NodeId, Disk]:
-    """Four voters, each with the first batch of epoch 1 and without a known leader."""
-    voters = _voters(1, 2, 3, 4)
-    return {node_id: Disk(ElectionState(1), voters, _OPENING) for node_id in (1, 2, 3, 4)}
+def _alike(log: Log, *ids: NodeId) -> Callable[[], Mapping[NodeId, Disk]]:
+    """Return voters that have this log, the first batch of epoch 1, and know no leader."""
 
+    def disks() -> Mapping[NodeId, Disk]:
+        from simulation.harness.core_disk import Disk
 
-def _three_alike() -> Mapping[NodeId, Disk]:
-    """As ``_four_alike``, with three voters."""
-    voters = _voters(1, 2, 3)
-    return {node_id: Disk(ElectionState(1), voters, _THREE) for node_id in (1, 2, 3)}
+        return {node_id: Disk(ElectionState(1), _voters(*ids), log) for node_id in ids}
+
+    return disks
 
 
 _THREE: Log = (_PLAIN, _PLAIN, _set(1, 2, 3))
 _AFTER_REMOVAL: Log = (*_THREE, _set(1, 2, removed=(3,)))
 _AFTER_BOTH: Log = (*_AFTER_REMOVAL, _set(1, 2, 4, removed=(3,)))
-_CHECKPOINT = end_of(_AFTER_BOTH)
+_CHECKPOINT = SnapshotId(len(_AFTER_BOTH), 1)
 
 
 def _left_behind() -> Mapping[NodeId, Disk]:
@@ -58,6 +64,8 @@ def _left_behind() -> Mapping[NodeId, Disk]:
 
     Nodes 1 and 4 have trimmed their logs to a checkpoint, so 3 has to download it.
     """
+    from simulation.harness.core_disk import Disk
+
     known, voters = ElectionState(1), _voters(1, 2, 3)
     return {
         1: Disk(ElectionState(1, 1, key_of(1)), voters, _AFTER_BOTH, _CHECKPOINT, {_CHECKPOINT: 1}),
@@ -117,7 +125,7 @@ MODELS: dict[str, Model] = {
         Model(
             "removals",
             "removals of two of four voters, by leaders that know nothing of each other",
-            _four_alike,
+            _alike(_OPENING, 1, 2, 3, 4),
             epochs=4,
             removals=2,
             late=LATE_ALL,
@@ -128,7 +136,7 @@ MODELS: dict[str, Model] = {
         Model(
             "removals-two-leadership-terms",
             "removals of two of four voters, by two leaders that know nothing of each other",
-            _four_alike,
+            _alike(_OPENING, 1, 2, 3, 4),
             epochs=3,
             removals=2,
             late=LATE_ALL,
@@ -140,7 +148,7 @@ MODELS: dict[str, Model] = {
             "removals-stale",
             "removal of one of three voters while requests of a leader's earlier leadership term "
             "arrive",
-            _three_alike,
+            _alike(_THREE, 1, 2, 3),
             epochs=4,
             removals=1,
             late=LATE_ALL,

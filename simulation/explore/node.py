@@ -35,6 +35,7 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower
 from quorum.types import NO_NODE, ElectionState, NodeId, ReplicaKey, SnapshotId
 from simulation.explore import slots
+from simulation.explore.model import key_of
 from simulation.harness.core_disk import Disk, Log, entries_of, voters_in
 from simulation.harness.core_node import CoreNode, Promised
 from simulation.invariants.violation import Violation
@@ -42,11 +43,6 @@ from simulation.invariants.violation import Violation
 CLUSTER = "model"
 _NOT_IN_A_MODEL = (StoreHighWatermark, BeginDownload, WriteChunk)
 """A crash may leave any watermark, and a checkpoint arrives in one step."""
-
-
-def key_of(node_id: NodeId) -> ReplicaKey:
-    """Return the replica key of a node in a model."""
-    return ReplicaKey(node_id, bytes([node_id]) * 16)
 
 
 @cache

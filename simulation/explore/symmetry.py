@@ -17,8 +17,7 @@ from quorum.types import NO_NODE, ElectionState, NodeId
 from simulation.explore import slots
 from simulation.explore.history import History
 from simulation.explore.local import Locals, Origin
-from simulation.explore.model import Model
-from simulation.explore.node import key_of
+from simulation.explore.model import Model, key_of
 from simulation.explore.values import Event, Outcome
 from simulation.harness.core_disk import Disk, Log
 

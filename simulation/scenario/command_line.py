@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from simulation.scenario.coverage import Coverage, report
 from simulation.scenario.grammar import ScenarioError
-from simulation.scenario.runner import run_file
 
 
 @click.command()
@@ -27,6 +25,10 @@ def main(paths: tuple[Path, ...], *, rewrite: bool, counts: bool) -> None:
 
     A file that is no scenario counts as one that differs; the others are run all the same.
     """
+    # Loaded here: help needs no simulated cluster.
+    from simulation.scenario.coverage import Coverage, report
+    from simulation.scenario.runner import run_file
+
     has_failed = False
     coverage = Coverage()
     for path in paths:

@@ -39,9 +39,7 @@ def scan(command, path):
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
-            # A tool of developers, which simulates whole nodes.
-            if name != "sim":
-                scan(command.get_command(context, name), (*path, name))
+            scan(command.get_command(context, name), (*path, name))
 
 scan(cli, ())
 """
