@@ -37,6 +37,9 @@ TaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
 ascending by tag. See: KIP-482."""
 
 ZERO_UUID: Uuid = bytes(16)
+EPOCH_MAX: Epoch = (1 << 31) - 2
+"""Largest epoch accepted from a peer: one below the int32 maximum, which leaves room for one more
+epoch."""
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = 0
 METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"

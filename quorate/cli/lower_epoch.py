@@ -13,13 +13,12 @@ from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.recovery.newest_epoch import newest_record_epoch
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import load_identity
 from quorum.log.layout import partition_directory
 from quorum.log.readonly import open_readonly
-from quorum.types import ElectionState, Epoch
+from quorum.types import EPOCH_MAX, ElectionState, Epoch
 
 
 @click.command("unsafe-lower-epoch", cls=LocalCommand)

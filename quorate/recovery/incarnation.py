@@ -26,7 +26,6 @@ from quorum.control import encode_control_batch
 from quorum.control_incarnation import INCARNATION_REPORT_TAG
 from quorum.control_records import KRaftVersion, LeaderChange, Voters
 from quorum.core.messages.received_records import VotersAt
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.incarnation import LogIncarnation
 from quorum.log.election_store import ElectionFile
 from quorum.log.identity import MetaProperties, write_identity
@@ -37,6 +36,7 @@ from quorum.log.segmented_log import SegmentedLog
 from quorum.ports import Clock, FileSystem
 from quorum.types import (
     BOOTSTRAP_SNAPSHOT_ID,
+    EPOCH_MAX,
     ZERO_UUID,
     ElectionState,
     Endpoint,

@@ -14,8 +14,8 @@ from quorum.core.messages.fetch_messages import (
     Subtree,
 )
 from quorum.core.messages.message_types import Incoming
-from quorum.core.protocol.refusals import EPOCH_MAX, OFFSET_MAX
-from quorum.types import OffsetAndEpoch, ReplicaKey
+from quorum.core.protocol.refusals import OFFSET_MAX
+from quorum.types import EPOCH_MAX, OffsetAndEpoch, ReplicaKey
 from simulation.harness.arrival import arrived, received
 from tests.support.core_disk import key
 from tests.support.core_transcript import text_of

@@ -20,7 +20,6 @@ from quorum.core.contract.reasons import (
 )
 from quorum.core.election.bootstrapping import why_not_bootstrapped
 from quorum.core.messages.vote_messages import VoteRequest, VoteResponse
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.core.protocol.requests import answered, is_to_be_sent, next_attempt, retry_later
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import (
@@ -39,7 +38,7 @@ from quorum.core.state.timers import Timer
 from quorum.core.voters import majority
 from quorum.core.voters.majority import VoteResult
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, NodeId
+from quorum.types import EPOCH_MAX, NO_NODE, NodeId
 
 
 def why_not_campaign(core: CoreState) -> tuple[CampaignObstacle, str] | None:

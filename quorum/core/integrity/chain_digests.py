@@ -16,11 +16,11 @@ from quorum.core.messages.chain_messages import (
     ChainDigestResponse,
 )
 from quorum.core.messages.fetch_messages import ReceivedFetchRequest
-from quorum.core.protocol.refusals import EPOCH_MAX, OFFSET_MAX, has_wrong_cluster, refuse
+from quorum.core.protocol.refusals import OFFSET_MAX, has_wrong_cluster, refuse
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.errors import ErrorCode
-from quorum.types import NodeId
+from quorum.types import EPOCH_MAX, NodeId
 
 
 def is_same_history(

@@ -26,11 +26,10 @@ from typing import Final
 
 from quorum.core.contract.reasons import Rejection, VoteRejection
 from quorum.core.messages.vote_messages import VoteRequest
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower, Leader
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey
+from quorum.types import EPOCH_MAX, NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey
 
 RAISES_MAX: Final = 100
 """Most epochs by which requests may raise the epoch at once. The budget grows by one per election

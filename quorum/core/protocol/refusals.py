@@ -30,11 +30,8 @@ from quorum.core.messages.voter_messages import (
 )
 from quorum.core.state.core_state import CoreState
 from quorum.errors import ErrorCode
-from quorum.types import NodeId, ReplicaKey
+from quorum.types import EPOCH_MAX, NodeId, ReplicaKey
 
-EPOCH_MAX = (1 << 31) - 2
-"""Largest epoch accepted from a peer: one below the int32 maximum, which leaves room for one more
-epoch."""
 OFFSET_MAX = (1 << 63) - 1
 
 

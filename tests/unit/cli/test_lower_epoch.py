@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from quorate.cli.main import main
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.log.directory_lock import DirectoryLock
 from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.high_watermark_file import HighWatermarkFile, Watermarks
-from quorum.types import ElectionState, OffsetAndEpoch, ReplicaKey
+from quorum.types import EPOCH_MAX, ElectionState, OffsetAndEpoch, ReplicaKey
 
 
 @pytest.fixture

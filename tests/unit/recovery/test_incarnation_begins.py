@@ -14,11 +14,10 @@ from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control, encode_control_batch
 from quorum.control_incarnation import INCARNATION_REPORT_TAG
 from quorum.control_records import KRaftVersion, LeaderChange, Voters
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.errors import ElectionStateError, ErrorCode
 from quorum.log.identity import load_identity
 from quorum.log.quarantine_mark_file import QuarantineMark, write_quarantine_mark
-from quorum.types import ZERO_UUID, ElectionState, Endpoint, OffsetAndEpoch
+from quorum.types import EPOCH_MAX, ZERO_UUID, ElectionState, Endpoint, OffsetAndEpoch
 from simulation.memory_filesystem import KEEP_ALL, LOSE_ALL, TORN_TAIL, CrashMode
 from snapshot.config import SnapshotConfig
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType

@@ -15,11 +15,11 @@ from quorum.core.messages.chain_messages import (
     ChainDigestResponse,
 )
 from quorum.core.messages.fetch_messages import FetchRequest, ReceivedFetchRequest
-from quorum.core.protocol.refusals import EPOCH_MAX, OFFSET_MAX
+from quorum.core.protocol.refusals import OFFSET_MAX
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.errors import ErrorCode
-from quorum.types import Endpoint, ReplicaKey
+from quorum.types import EPOCH_MAX, Endpoint, ReplicaKey
 from tests.support.bare_core import CLUSTER, EPOCH, LOG_END, core_of, follower, reported, sent
 from tests.support.core_disk import key
 

@@ -18,12 +18,12 @@ from quorum.core.protocol.epoch_claims import (
     refusal_of_leader_claim,
     why_not_considered,
 )
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.roles import Unattached
 from quorum.errors import ErrorCode
 from quorum.types import (
+    EPOCH_MAX,
     NO_NODE,
     BootstrapState,
     ElectionState,

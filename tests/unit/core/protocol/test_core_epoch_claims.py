@@ -13,9 +13,8 @@ from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Request
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.protocol.epoch_claims import RAISES_MAX, RESPONSE_RAISE_MAX
-from quorum.core.protocol.refusals import EPOCH_MAX
 from quorum.errors import ErrorCode
-from quorum.types import Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from tests.support.core_cluster import CLUSTER, CoreCluster
 from tests.support.core_disk import key
 
