@@ -11,7 +11,7 @@ from quorate.backup.errors import BackupDamagedError, NotInBackupError
 from quorate.backup.incarnations import incarnation_after
 from quorate.backup.manifest import Manifest
 from quorate.backup.storage import Storage
-from quorate.timetravel.positions import time_text
+from quorate.timetravel.moments import time_text
 from quorum.batch import BatchHeader
 from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.log.config import LogConfig

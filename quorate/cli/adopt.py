@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from quorate.adoption.adopt import adopt, plan_adoption
-from quorate.adoption.contents import Contents
 from quorate.adoption.errors import AdoptionRefusedError
-from quorate.adoption.release import plan_release, release
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.directory_lock import locked
 from quorate.cli.exits import CliError, Exit
@@ -19,8 +17,11 @@ from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorum.log.directory_lock import LOCK_NAME
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.identity import MetaProperties
 from quorum.types import draw_directory_id, uuid_to_text
+
+if TYPE_CHECKING:
+    from quorate.adoption.contents import Contents
+    from quorum.log.identity import MetaProperties
 
 _DIRECTORY = click.argument(
     "data_dir", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
@@ -41,6 +42,9 @@ def adopt_command(session: Session, data_dir: Path, dry_run: bool) -> None:
     beside them are written, those that make the directory ours last. Run it again after an
     interruption.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.adoption.adopt import adopt, plan_adoption
+
     fs = OsFileSystem()
     with _alone(data_dir, dry_run=dry_run):
         try:
@@ -82,6 +86,8 @@ def release_command(session: Session, data_dir: Path, dry_run: bool) -> None:
     It must hold nothing but Kafka's records (cluster.record_codec=kafka since it was formatted or
     adopted). Run it again after an interruption.
     """
+    from quorate.adoption.release import plan_release, release
+
     fs = OsFileSystem()
     with _alone(data_dir, dry_run=dry_run):
         try:

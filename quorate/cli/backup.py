@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 import quorate
-from quorate.backup.check import Verified
-from quorate.backup.check import verify as verify_backup
-from quorate.backup.create import create as create_backup
-from quorate.backup.drill import drill as drill_backup
 from quorate.backup.errors import TargetUnreachableError
 from quorate.backup.manifest import Manifest, StoredCheckpoint, StoredChunk, newest_manifest
-from quorate.backup.source import DirectorySource, Source
 from quorate.backup.storage import Storage, storage_of
 from quorate.backup.target import check_target
-from quorate.backup.unpack import checked_end, end_at_time, unpack
 from quorate.cli.backup_errors import DAMAGED_HINT, reported_backup
 from quorate.cli.backup_restore import restore_command
 from quorate.cli.command import LocalCommand, NounGroup, pass_session
@@ -30,12 +24,14 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of
 from quorate.cli.session import Session
-from quorate.timetravel.positions import time_text
+from quorate.timetravel.moments import time_text
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
 
 if TYPE_CHECKING:
     import grpc
+
+    from quorate.backup.source import Source
 
 _TARGET = click.argument("target")
 _COLUMNS = ("file", "start_offset", "end_offset", "epoch", "bytes")
@@ -102,6 +98,10 @@ def _follow(session: Session, storage: Storage, directory: Path | None, every_s:
 
 
 def _run(session: Session, storage: Storage, directory: Path | None) -> tuple[Manifest, int]:
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.backup.create import create as create_backup
+    from quorate.backup.source import DirectorySource
+
     async def work(source: Source) -> tuple[Manifest, int]:
         with session.progress("copying", None):
             return await create_backup(
@@ -171,12 +171,14 @@ def verify(session: Session, target: str) -> None:
     SHA-256 of every file, the checksum of every batch, offsets, epochs and the log digest. Ends
     with exit code 8 if the backup is damaged.
     """
+    from quorate.backup.check import verify as verify_backup
+
     with reported_backup(target):
         storage = storage_of(target)
         total = newest_manifest(storage)[0].size_bytes
         began = time.perf_counter()
         with session.progress("verifying", total) as bar:
-            found: Verified = verify_backup(storage, progress=bar.reach)
+            found = verify_backup(storage, progress=bar.reach)
         seconds = max(time.perf_counter() - began, 1e-9)
     for note in found.notes:
         session.warn(note)
@@ -213,6 +215,8 @@ def drill(session: Session, target: str, scratch: Path | None) -> None:
     the source reported when the backup was made. Ends with exit code 3 if one differs, and with 8
     if the backup is damaged. The scratch files are deleted in each case.
     """
+    from quorate.backup.drill import drill as drill_backup
+
     with reported_backup(target):
         storage = storage_of(target)
         total = newest_manifest(storage)[0].end.offset
@@ -259,6 +263,8 @@ def extract(
     identity, and a server refuses it. An offset inside a batch means the beginning of the batch. An
     interrupted run leaves an incomplete DIRECTORY: remove it, and run it again.
     """
+    from quorate.backup.unpack import checked_end, end_at_time, unpack
+
     moment = moment_of(to_offset, to_time)
     fs = OsFileSystem()
     if fs.list_directory(directory):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import quorate
 from quorate.backup.manifest import Manifest, newest_manifest
-from quorate.backup.restore import Restoration, restore
 from quorate.backup.storage import storage_of
-from quorate.backup.unpack import Unpacked, checked_end, end_at_time
 from quorate.cli.backup_errors import reported_backup
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
@@ -31,6 +30,9 @@ from quorate.cli.session import Session
 from quorate.recovery.report import incarnation_document
 from quorum.log.filesystem import OsFileSystem
 from quorum.runtime.clock import SystemClock
+
+if TYPE_CHECKING:
+    from quorate.backup.unpack import Unpacked
 
 
 @click.command("restore", cls=LocalCommand)
@@ -64,6 +66,10 @@ def restore_command(
     was done after an offset or time. An interrupted run leaves an incomplete DIRECTORY, which a
     server refuses: remove it, and run it again.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.backup.restore import Restoration, restore
+    from quorate.backup.unpack import checked_end, end_at_time
+
     moment = moment_of(at_offset, at_time)
     endpoints = endpoints_of(endpoint)
     fs = OsFileSystem()

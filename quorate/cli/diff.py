@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +14,12 @@ from quorate.cli.exits import Exit
 from quorate.cli.output import Result
 from quorate.cli.past import provenance_fields, reported_past, split_source, warn_of_problems
 from quorate.cli.session import Session
-from quorate.timetravel.attribution import Author
-from quorate.timetravel.difference import Change, Difference, differences
-from quorate.timetravel.entities import KINDS
-from quorate.timetravel.histories import authors_between, relation
-from quorate.timetravel.positions import PastState, state_at, state_of
+from quorate.timetravel.kinds import KINDS
+
+if TYPE_CHECKING:
+    from quorate.timetravel.attribution import Author
+    from quorate.timetravel.difference import Difference
+    from quorate.timetravel.positions import PastState
 
 _COLUMNS = ("change", "kind", "name", "what", "offset", "time", "principal", "reason")
 
@@ -52,6 +54,11 @@ def diff(
     says whether both sources have the same log below the lower offset; null if that is not known.
     Exit code 3 says that something differs.
     """
+    # Loaded here: help needs no state.
+    from quorate.timetravel.difference import Change, differences
+    from quorate.timetravel.histories import authors_between, relation
+    from quorate.timetravel.positions import state_at, state_of
+
     first_source, first_moment = split_source(before, directory)
     second_source, second_moment = split_source(after, directory)
     with reported_past():
@@ -106,6 +113,8 @@ def _place(state: PastState) -> str:
 
 def _line(difference: Difference, authors: list[Author]) -> dict[str, object]:
     """Return a row for people: of a changed entity what changed, with the last author."""
+    from quorate.timetravel.difference import Change
+
     what = ""
     if difference.change is Change.CHANGED:
         what = "; ".join(

@@ -8,26 +8,15 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import LocalCommand, pass_session
-from quorate.cli.dump import read_batches
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.snapshot import verify_in_place
-from quorate.doctor.checks import (
-    checkpoint_files,
-    examine_installation,
-    examine_node,
-    measure_disk,
-    segment_files,
-)
 from quorate.doctor.finding import CheckResult, Finding
-from quorate.verification.log_files import missing_beginning
 from quorum.errors import QuorateError, StorageError
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.layout import partition_directory
-from quorum.log.verify import verify_log
 from quorum.types import DigestAt
 
 _SEE_DAMAGE = "see docs/operations/recover.md, section Damage"
@@ -47,6 +36,9 @@ def doctor(
 
     Exit code 3 when something failed; warnings alone are no failure.
     """
+    # Loaded here: help needs neither a configuration nor logs.
+    from quorate.doctor.checks import examine_installation, examine_node, measure_disk
+
     findings = list(examine_installation())
     if file is not None or settings:
         config = load_unjudged(file, settings).config
@@ -76,6 +68,8 @@ def doctor(
 
 
 def _read_everything(session: Session, data_dir: Path) -> list[Finding]:
+    from quorate.doctor.checks import checkpoint_files, segment_files
+
     segments, checkpoints = segment_files(data_dir), checkpoint_files(data_dir)
     findings = list(_read_chain(data_dir))
     with session.progress("reading", len(segments) + len(checkpoints)) as bar:
@@ -87,6 +81,10 @@ def _read_everything(session: Session, data_dir: Path) -> list[Finding]:
 
 def _read_chain(data_dir: Path) -> Iterator[Finding]:
     """What no checksum of a batch covers, offsets and epochs, as far as the log is on disk."""
+    from quorate.verification.log_files import missing_beginning
+    from quorum.log.high_watermark_file import load_watermarks
+    from quorum.log.verify import verify_log
+
     fs, partition = OsFileSystem(), partition_directory(data_dir)
     marks = load_watermarks(fs, partition)
     if marks is None:
@@ -107,6 +105,8 @@ def _read_chain(data_dir: Path) -> Iterator[Finding]:
 
 
 def _read_one(path: Path, *, is_checkpoint: bool) -> Finding:
+    from quorate.cli.dump import read_batches
+
     check = f"content of {path.name}"
     try:
         if is_checkpoint:

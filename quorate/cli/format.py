@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,15 +14,7 @@ from quorate.cli.node_options import config_options, load
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
-from quorate.config.server_config import ServerConfig
 from quorate.config.voter_addresses import parse_voter
-from quorate.features import (
-    INITIAL_LEVELS,
-    KAFKA_INITIAL_LEVELS,
-    KRAFT_VERSION_MAX,
-    readers_of,
-)
-from quorate.formatting import FormatPlan, FormatReport, format_directory
 from quorum.log.filesystem import OsFileSystem
 from quorum.types import (
     ZERO_UUID,
@@ -34,8 +26,10 @@ from quorum.types import (
     uuid_from_text,
     uuid_to_text,
 )
-from statemachine.feature_levels import KRAFT_VERSION
-from statemachine.records import METADATA_VERSION
+
+if TYPE_CHECKING:
+    from quorate.config.server_config import ServerConfig
+    from quorate.formatting import FormatPlan, FormatReport
 
 
 @click.command("format", cls=LocalCommand)
@@ -88,6 +82,12 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
     Give exactly one of --standalone, --initial-voters and --no-initial-voters, or none of them
     when the configuration names bootstrap.voters.
     """
+    # Loaded here: help needs neither a configuration nor records.
+    from quorate.features import KRAFT_VERSION_MAX, readers_of
+    from quorate.formatting import FormatPlan, format_directory
+    from statemachine.feature_levels import KRAFT_VERSION
+    from statemachine.records import METADATA_VERSION
+
     if node_id is not None:
         settings += (f"node.id={node_id}",)
     if data_dir is not None:
@@ -115,7 +115,7 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
     if standalone:
         voters = (_own_voter(config, directory_id),)
     is_native = config.cluster.record_codec == "native"
-    levels = _levels(INITIAL_LEVELS if is_native else KAFKA_INITIAL_LEVELS, features)
+    levels = _levels(features, is_native=is_native)
     kraft_version = levels.pop(KRAFT_VERSION, KRAFT_VERSION_MAX if any(voters_given) else 0)
     plan = FormatPlan(
         data_dir=config.node.data_dir,
@@ -200,8 +200,10 @@ def _own_voter(config: ServerConfig, directory_id: Uuid) -> Voter:
     )
 
 
-def _levels(initial: Mapping[str, int], features: tuple[str, ...]) -> dict[str, int]:
-    levels = dict(initial)
+def _levels(features: tuple[str, ...], *, is_native: bool) -> dict[str, int]:
+    from quorate.features import INITIAL_LEVELS, KAFKA_INITIAL_LEVELS
+
+    levels = dict(INITIAL_LEVELS if is_native else KAFKA_INITIAL_LEVELS)
     for text in features:
         name, equals, level = text.partition("=")
         if not equals or not level.isdecimal():

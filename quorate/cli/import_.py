@@ -14,12 +14,11 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.importer.errors import ImportDiffersError, ImportRefusedError, SourceDamagedError
-from quorate.importer.source import Source, open_source
-from statemachine.import_state import NO_CHECKPOINT
 
 if TYPE_CHECKING:
     from quorate.client import Client
     from quorate.importer.run import ImportReport
+    from quorate.importer.source import Source
 
 
 @click.command("import", cls=SessionCommand)
@@ -46,6 +45,9 @@ def import_command(
     write until it is done. In the end the cluster's state digest is compared with that of a
     replay of DIRECTORY; exit code 3 if they differ.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.importer.source import open_source
+
     try:
         with session.progress("reading the source", None):
             source = open_source(
@@ -98,6 +100,8 @@ def _work(
 
 
 def _fields(source: Source, report: ImportReport, *, dry_run: bool) -> dict[str, object]:
+    from statemachine.import_state import NO_CHECKPOINT
+
     is_equal = report.found_digest == report.expected_digest
     return {
         "source": str(source.directory),

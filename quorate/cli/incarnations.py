@@ -5,15 +5,18 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.session import Session
 from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
-from quorate.recovery.incarnation import Begun
 from quorate.recovery.report import incarnation_document, key_document
 from quorum.types import Endpoint, Uuid, draw_directory_id, uuid_to_text
+
+if TYPE_CHECKING:
+    from quorate.recovery.incarnation import Begun
 
 CONSENT_HELP = "The cluster's id, typed as consent. Without it, a terminal is asked for it."
 

@@ -7,15 +7,12 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import LocalGroup, pass_session
-from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.log_verify import verify
 from quorate.cli.session import Session
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.layout import partition_directory, segment_bases, segment_path
-from quorum.log.readonly import open_readonly
 
 
 @click.group(cls=LocalGroup)
@@ -55,6 +52,9 @@ def dump(
     watermark, such as a Kafka controller's, contradictions with the epochs of the batches are
     reported as a warning.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.cli.dump_view import show_file
+
     paths = [path for given in files for path in _files_of(given)]
     if session.output == "json" and len(paths) > 1:
         raise CliError(
@@ -78,6 +78,9 @@ def dump(
 
 
 def _warn_of_epochs(session: Session, given: Path) -> None:
+    from quorum.log.high_watermark_file import load_watermarks
+    from quorum.log.readonly import open_readonly
+
     directory = _partition_of(given)
     if load_watermarks(OsFileSystem(), directory) is not None:
         # Our own log: there is nothing to report, and a second reading takes as long as the dump.

@@ -6,28 +6,24 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from audit.directory import plan_source
 from audit.errors import AuditError
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.verification.checkpoint_files import (
-    VerifiedCheckpoint,
-    verify_checkpoint_files,
-    with_problems,
-)
-from quorate.verification.log_files import VerifiedLog, partition_of, verify_log_files
-from quorate.verification.parts import replay_in_parts
-from quorate.verification.replay import Replayed
 from quorum.errors import CorruptBatchError, LogDamagedError, SnapshotCorruptError, StorageError
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.high_watermark_file import load_watermarks
 from quorum.log.layout import segment_bases, segment_path
 from quorum.types import BOOTSTRAP_SNAPSHOT_ID
+
+if TYPE_CHECKING:
+    from quorate.verification.checkpoint_files import VerifiedCheckpoint
+    from quorate.verification.log_files import VerifiedLog
+    from quorate.verification.replay import Replayed
 
 _COLUMNS = ("end_offset", "epoch", "bytes", "records", "is_intact", "is_replayed", "problem")
 _SEE_DAMAGE = "see docs/operations/recover.md, section Damage"
@@ -62,6 +58,9 @@ def verify(session: Session, directory: Path, is_quick: bool, jobs: int | None) 
 
     Changes nothing. Ends with exit code 8 on damage, naming the first offset that is not intact.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.verification.log_files import partition_of
+
     fs = OsFileSystem()
     partition = partition_of(directory)
     try:
@@ -112,6 +111,10 @@ class _Verification:
 
     def read_files(self, fs: OsFileSystem) -> None:
         """Read the checkpoints and the log."""
+        from quorate.verification.checkpoint_files import verify_checkpoint_files, with_problems
+        from quorate.verification.log_files import verify_log_files
+        from quorum.log.high_watermark_file import load_watermarks
+
         bases = segment_bases(fs.list_directory(self._partition))
         total = sum(_size(segment_path(self._partition, base)) for base in bases)
         began = time.perf_counter()
@@ -142,6 +145,9 @@ class _Verification:
 
     def replay(self, processes: int) -> None:
         """Replay the log, unless it is damaged."""
+        from audit.directory import plan_source
+        from quorate.verification.parts import replay_in_parts
+
         if self.log.problems:
             return
         began = time.perf_counter()

@@ -12,12 +12,8 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorate.recovery.newest_epoch import newest_record_epoch
-from quorum.log.election_store import ElectionFile
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.identity import load_identity
 from quorum.log.layout import partition_directory
-from quorum.log.readonly import open_readonly
 from quorum.types import EPOCH_MAX, ElectionState, Epoch
 
 
@@ -40,6 +36,10 @@ def lower_epoch(
     its records. Choose a number above the newest epoch of the records of all voters, and give it
     to every one of them before any is started. A voter that is left out must be formatted anew.
     """
+    # Loaded here: help needs no logs.
+    from quorum.log.election_store import ElectionFile
+    from quorum.log.identity import load_identity
+
     data_dir = load_unjudged(file, settings).config.node.data_dir
     fs = OsFileSystem()
     identity = load_identity(fs, data_dir)
@@ -68,6 +68,9 @@ def lower_epoch(
 
 def _newest_epoch(fs: OsFileSystem, data_dir: Path, state: ElectionState) -> Epoch:
     """The newest epoch that anything on this disk was written in, or promised about."""
+    from quorate.recovery.newest_epoch import newest_record_epoch
+    from quorum.log.readonly import open_readonly
+
     log = open_readonly(data_dir, fs)
     try:
         if log.damage is not None:

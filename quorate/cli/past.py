@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,17 +13,11 @@ from audit.errors import AuditError
 from quorate.cli.audit_extra import reported_damage
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.session import Session
-from quorate.timetravel.positions import (
-    NEWEST,
-    Moment,
-    PastState,
-    first_append_time,
-    parse_moment,
-    parse_time,
-    time_text,
-)
+from quorate.timetravel.moments import NEWEST, Moment, parse_moment, parse_time, time_text
 from quorum.log.filesystem import OsFileSystem
-from statemachine.dump import state_digest
+
+if TYPE_CHECKING:
+    from quorate.timetravel.positions import PastState
 
 
 def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,6 +113,9 @@ def reported_past() -> Iterator[None]:
 
 def warn_of_problems(session: Session, state: PastState) -> None:
     """Say what of the source could not be used, and why a state is empty."""
+    # Loaded here: help needs no state.
+    from quorate.timetravel.positions import first_append_time
+
     for problem in state.plan.problems:
         session.warn(problem)
     if state.offset == 0 < state.plan.end_offset:
@@ -131,6 +128,8 @@ def warn_of_problems(session: Session, state: PastState) -> None:
 
 def provenance_fields(state: PastState) -> dict[str, object]:
     """Return where a state comes from, as fields of a document."""
+    from statemachine.dump import state_digest
+
     image = state.image
     return {
         "source": state.plan.source,

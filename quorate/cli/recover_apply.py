@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import quorate
-from quorate.adoption.contents import batches_of
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.incarnations import (
@@ -25,23 +25,17 @@ from quorate.cli.output import Result
 from quorate.cli.recover_plan import held_directories
 from quorate.cli.session import Session
 from quorate.recovery.errors import RecoveryRefusedError
-from quorate.recovery.incarnation import Beginning, begin
-from quorate.recovery.plan import RecoveryPlan, make_plan
 from quorate.recovery.report import incarnation_document, recovery_report
-from quorate.recovery.survivor import Survivor, read_survivor
-from quorate.replica.log_incarnation import is_unfinished
-from quorate.timetravel.positions import time_text
-from quorate.verification.log_files import partition_of
-from quorum.batch import iterate_records, scan_batches
-from quorum.control import decode_control
+from quorate.timetravel.moments import time_text
 from quorum.control_records import LeaderChange, Voters
 from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.identity import load_identity
 from quorum.log.layout import segment_bases
-from quorum.log.readonly import open_readonly
 from quorum.runtime.clock import SystemClock
-from statemachine.payload import control_payload
+
+if TYPE_CHECKING:
+    from quorate.recovery.plan import RecoveryPlan
+    from quorate.recovery.survivor import Survivor
 
 
 @click.command("apply", cls=LocalCommand)
@@ -73,6 +67,12 @@ def apply_command(
     consent. Exit code 6 says that it was refused: a majority is left, or another directory has a
     newer log. If it is interrupted, repeat it.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.recovery.incarnation import Beginning, begin
+    from quorate.recovery.survivor import read_survivor
+    from quorate.replica.log_incarnation import is_unfinished
+    from quorum.log.identity import load_identity
+
     fs = OsFileSystem()
     directories = (directory, *others)
     with held_directories(fs, directories, changed=directory):
@@ -113,6 +113,8 @@ def _plan_for(own: Survivor, others: list[Survivor]) -> RecoveryPlan:
     Raises:
         RecoveryRefusedError: Nothing has to be recovered, or another one has to go on.
     """
+    from quorate.recovery.plan import make_plan
+
     # Of equal logs, the first one is chosen.
     plan = make_plan([own, *others])
     if plan.has_majority:
@@ -146,6 +148,8 @@ def report_command(session: Session, directory: Path) -> None:
 
     -o json has the whole reports.
     """
+    from quorate.verification.log_files import partition_of
+
     if not segment_bases(OsFileSystem().list_directory(partition_of(directory))):
         raise CliError(
             f"{directory}: no log segments", hint="name a data directory", code=Exit.NOT_FOUND
@@ -158,6 +162,11 @@ def report_command(session: Session, directory: Path) -> None:
 
 
 def _incarnations(directory: Path) -> Iterator[dict[str, object]]:
+    from quorate.adoption.contents import batches_of
+    from quorum.batch import iterate_records, scan_batches
+    from quorum.control import decode_control
+    from quorum.log.readonly import open_readonly
+
     log = open_readonly(directory)
     current = FIRST_INCARNATION
     try:
@@ -175,6 +184,8 @@ def _incarnations(directory: Path) -> Iterator[dict[str, object]]:
 
 def _report(batch: Iterable[tuple[int, object]]) -> object:
     """Return the report in the batch that begins an incarnation; None if there is none."""
+    from statemachine.payload import control_payload
+
     for _, control in batch:
         if isinstance(control, LeaderChange):
             return control_payload(control).get("incarnationReport")

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from quorate.adoption.contents import batches_of
 from quorate.cli.cells import as_text
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.directory_lock import locked
-from quorate.cli.dump import FoundBatch, record_line
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.recovery.errors import RecoveryRefusedError
-from quorate.recovery.plan import RecoveryPlan, make_plan
 from quorate.recovery.report import plan_document
-from quorate.recovery.survivor import Survivor, read_survivor
-from quorum.batch import scan_batches
 from quorum.log.directory_lock import LOCK_NAME
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
-from quorum.log.readonly import open_readonly
+
+if TYPE_CHECKING:
+    from quorate.recovery.plan import RecoveryPlan
+    from quorate.recovery.survivor import Survivor
 
 _DATA_CHARACTERS_MAX = 60
 _COLUMNS = ("offset", "epoch", "type", "data", "principal", "reason")
@@ -43,6 +42,10 @@ def plan_command(session: Session, directories: tuple[Path, ...], limit: int) ->
     would be committed by force. Exit code 3 says that a majority of the voters is missing, 0 that
     the voters that are left can elect a leader, 6 that no plan can be made.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from quorate.recovery.plan import make_plan
+    from quorate.recovery.survivor import read_survivor
+
     fs = OsFileSystem()
     with held_directories(fs, directories):
         try:
@@ -91,6 +94,11 @@ def held_directories(
 
 def _forced(fs: OsFileSystem, plan: RecoveryPlan) -> Iterator[Mapping[str, object]]:
     """Yield the records of the chosen log that are not known to be committed."""
+    from quorate.adoption.contents import batches_of
+    from quorate.cli.dump import FoundBatch, record_line
+    from quorum.batch import scan_batches
+    from quorum.log.readonly import open_readonly
+
     log = open_readonly(plan.chosen.data_dir, fs)
     try:
         for data in batches_of(log, plan.kept_end):

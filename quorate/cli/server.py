@@ -11,7 +11,6 @@ import click
 from quorate.cli.command import LocalCommand
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
-from quorate.doctor.checks import foreign_packages
 from quorate.early_stop import EARLY_STOP_TEXT, EarlyStop, early_stop
 
 if TYPE_CHECKING:
@@ -79,6 +78,9 @@ def _run(
     guest: Guest | None,
     check: Callable[[ServerConfig], None],
 ) -> int:
+    # Loaded here: help needs nothing of a node.
+    from quorate.doctor.checks import foreign_packages
+
     loaded = load(file, settings)
     check(loaded.config)
     missing = loaded.config.bootstrap.unsafe_bootstrap_without

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,11 +19,11 @@ from quorate.cli.past import (
     warn_of_problems,
 )
 from quorate.cli.session import Session
-from quorate.timetravel.positions import state_at
-from quorate.timetravel.shell import Answer, Shell
-from quorate.timetravel.tree import NoSuchPathError
 from quorate.visible_text import visible
 from quorum.errors import QuorateError
+
+if TYPE_CHECKING:
+    from quorate.timetravel.shell import Answer, Shell
 
 _ENDS = ("exit", "quit")
 
@@ -48,6 +49,10 @@ def shell(
     the first that fails unless a person typed it. Lines that begin with # are passed over. `help`
     lists the commands.
     """
+    # Loaded here: help needs no state.
+    from quorate.timetravel.positions import state_at
+    from quorate.timetravel.shell import Shell
+
     path, moment = source_and_moment(source, at_offset, at_time)
     with reported_past():
         state = state_at(path, moment, with_uncommitted=uncommitted)
@@ -73,6 +78,8 @@ def _reported() -> Iterator[None]:
     Raises:
         CliError: The command cannot show what it was asked for.
     """
+    from quorate.timetravel.tree import NoSuchPathError
+
     try:
         with reported_past():
             yield

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from quorate.cli.command import LocalGroup, pass_session
-from quorate.cli.dump_view import show_file
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.cli.snapshot_create import create
 from quorate.cli.snapshot_now import now
-from quorate.replica.checkpoint_position import contradiction
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
-from quorum.log.readonly import open_readonly
-from snapshot.naming import FileState, parse_name
-from snapshot.reader import CheckpointReader
-from snapshot.verifier import CheckpointSummary
+
+if TYPE_CHECKING:
+    from snapshot.verifier import CheckpointSummary
 
 _COLUMNS = ("end_offset", "epoch", "state", "bytes", "records", "kraft_version", "digest", "file")
 
@@ -44,6 +42,9 @@ snapshot.add_command(now)
 @pass_session
 def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
     """List the checkpoints in DATA_DIR, or in a metadata partition directory."""
+    # Loaded here: help needs neither logs nor checkpoints.
+    from snapshot.naming import FileState, parse_name
+
     directory = partition_directory(data_dir)
     if not directory.is_dir():
         directory = data_dir
@@ -91,6 +92,10 @@ def verify_in_place(path: Path) -> CheckpointSummary:
         SnapshotCorruptError: It is damaged, or another one than its name says.
         StorageError: A file cannot be read.
     """
+    from quorate.replica.checkpoint_position import contradiction
+    from quorum.log.readonly import open_readonly
+    from snapshot.reader import CheckpointReader
+
     reader = CheckpointReader(path)
     summary = reader.verify()
     if reader.snapshot_id is not None:
@@ -114,6 +119,9 @@ def dump(session: Session, file: Path, with_records: bool, show_secrets: bool) -
 
     The whole file is verified first: header, footer, checksums, and that nothing is missing.
     """
+    from quorate.cli.dump_view import show_file
+    from snapshot.reader import CheckpointReader
+
     try:
         with session.progress(f"verifying {file.name}", None):
             CheckpointReader(file).verify()

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from audit.directory import plan_source
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.directory_lock import locked
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of, moment_options, reported_past
 from quorate.cli.session import Session
-from quorate.timetravel.checkpoint import checkpoint_at
-from quorate.timetravel.positions import offset_of
-from quorate.verification.log_files import partition_of
 from quorum.log.directory_lock import LOCK_NAME
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.high_watermark_file import load_watermarks
 from quorum.runtime.clock import SystemClock
-from snapshot.generator import CheckpointGenerator, CheckpointRequest
-from snapshot.naming import file_path
-from snapshot.reader import CheckpointReader
+
+if TYPE_CHECKING:
+    from snapshot.generator import CheckpointRequest
 
 _IN_USE = (
     "stop its node, or let the node write one (`quorate snapshot now`); of a past position write "
@@ -55,6 +51,15 @@ def create(
     position inside a batch or a metadata transaction means the one in front of it. Exit code 4
     says that the log does not show that state; it names those that it does.
     """
+    # Loaded here: help needs neither logs nor checkpoints.
+    from audit.directory import plan_source
+    from quorate.timetravel.checkpoint import checkpoint_at
+    from quorate.timetravel.positions import offset_of
+    from quorate.verification.log_files import partition_of
+    from snapshot.generator import CheckpointGenerator
+    from snapshot.naming import file_path
+    from snapshot.reader import CheckpointReader
+
     moment = moment_of(at_offset, at_time)
     partition = partition_of(directory)
     fs = OsFileSystem()
@@ -115,6 +120,9 @@ def _alone(partition: Path, *, writes: bool) -> AbstractContextManager[object]:
 
 def _check(fs: OsFileSystem, partition: Path, folder: Path, request: CheckpointRequest) -> None:
     """Refuse a checkpoint that the node would not write, or has written."""
+    from quorum.log.high_watermark_file import load_watermarks
+    from snapshot.naming import file_path
+
     snapshot_id = request.snapshot_id
     if snapshot_id.offset == 0:
         raise CliError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,8 +18,10 @@ from quorate.cli.past import (
     warn_of_problems,
 )
 from quorate.cli.session import Session
-from quorate.timetravel.entities import KINDS, Entity, entities
-from quorate.timetravel.positions import state_at
+from quorate.timetravel.kinds import KINDS
+
+if TYPE_CHECKING:
+    from quorate.timetravel.entities import Entity
 
 
 @click.command("state", cls=LocalCommand)
@@ -46,6 +49,10 @@ def state(
     The state is replayed from the nearest checkpoint. as_of_offset says where it ends. Exit code 4
     says that the log no longer reaches back so far, and which is the oldest state.
     """
+    # Loaded here: help needs no state.
+    from quorate.timetravel.entities import entities
+    from quorate.timetravel.positions import state_at
+
     path, moment = source_and_moment(source, at_offset, at_time)
     with reported_past():
         found = state_at(path, moment, with_uncommitted=uncommitted)

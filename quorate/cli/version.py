@@ -11,13 +11,15 @@ from quorate import __version__
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from statemachine.feature_levels import RELEASES, supported_range
 
 
 @click.command(cls=LocalCommand)
 @pass_session
 def version(session: Session) -> None:
     """Print versions of the program, its libraries and the features it supports."""
+    # Loaded here: help needs no feature levels.
+    from statemachine.feature_levels import RELEASES, supported_range
+
     session.show(
         Result(
             "Version",

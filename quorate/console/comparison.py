@@ -7,7 +7,7 @@ import sqlite3
 from typing import Any
 
 from quorate.console.paging import PAGE_ROWS, select_page
-from quorate.timetravel.positions import parse_moment
+from quorate.timetravel.moments import parse_moment
 from quorum.errors import QuorumUsageError
 
 

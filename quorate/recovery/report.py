@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from quorate.recovery.plan import RecoveryPlan
-from quorate.recovery.survivor import Survivor
+from typing import TYPE_CHECKING
+
 from quorum.incarnation import FIRST_INCARNATION, LogIncarnation
 from quorum.types import ZERO_UUID, ReplicaKey, uuid_to_text
+
+if TYPE_CHECKING:
+    from quorate.recovery.plan import RecoveryPlan
+    from quorate.recovery.survivor import Survivor
 
 
 def recovery_report(

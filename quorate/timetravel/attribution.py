@@ -15,7 +15,7 @@ from audit.replay import scan_range
 from audit.scan import ScannedBatch, Step, Visible
 from audit.schema import POSITION
 from audit.typed_tables import WITHOUT_EFFECT
-from quorate.timetravel.positions import time_text
+from quorate.timetravel.moments import time_text
 from quorum.types import uuid_from_text
 from statemachine import records
 from statemachine.import_state import IMPORT_KEY

@@ -28,7 +28,7 @@ class Entity(NamedTuple):
 
     key: RecordKey
     kind: str
-    """One of ``KINDS``."""
+    """One of ``kinds.KINDS``."""
     parts: tuple[str, ...]
     """What its name consists of, such as topic and partition; unique within its kind."""
     record: MetadataRecord
@@ -129,9 +129,6 @@ _FULL_STATES = [
     if each.record_class.IDENTITY is not None
 ]
 _NAMERS = _TABLE | {each: _declared(each) for each in _FULL_STATES if each not in _TABLE}
-
-KINDS: tuple[str, ...] = tuple(kind for kind, _ in _NAMERS.values())
-"""Every kind, nearly in the order of a checkpoint."""
 
 
 def entities(image: MetadataImage) -> Iterator[Entity]:

@@ -1,4 +1,4 @@
-"""Positions in a source: an offset, a time, or the newest committed offset.
+"""Positions in a source, which moments stand for, and the states there.
 
 A source is what ``audit.directory`` can plan: a data directory or metadata partition directory,
 ours or a Kafka controller's, a copy of one, a segment, or a checkpoint. Nothing is written and no
@@ -7,33 +7,16 @@ lock is taken, so the node may be running.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from audit.directory import plan_source
 from audit.errors import AuditError
 from audit.plan import ReadPlan
 from audit.replay import batches_of, image_at, oldest_state
-from quorum.errors import QuorumUsageError
+from quorate.timetravel.moments import NEWEST, Moment, time_text
 from snapshot.reader import CheckpointReader
 from statemachine.image import MetadataImage
-
-_NUMBER = re.compile(r"[0-9]{1,19}")
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A wanted position: at most one field is set; with none it is the newest committed offset."""
-
-    offset: int | None = None
-    """The state as of an offset: every change that is visible below it."""
-    time_ms: int | None = None
-    """The state in front of the first record that was appended later, milliseconds since 1970."""
-
-
-NEWEST = Moment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,49 +28,6 @@ class PastState:
     """The position that was wanted, or that the wanted time stands for."""
     image: MetadataImage
     """Ends at ``offset`` or, if that is inside a batch or a transaction, in front of it."""
-
-
-def parse_time(text: str) -> int:
-    """Return a time as milliseconds since 1970.
-
-    ``text`` is ISO 8601, such as ``2026-11-26T12:00:00Z``; without an offset from UTC it is UTC.
-    A number is milliseconds since 1970.
-
-    Raises:
-        QuorumUsageError: It is neither.
-    """
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise QuorumUsageError(
-            f"{text!r} is no time; write it as 2026-11-26T12:00:00Z, or as milliseconds since 1970"
-        ) from error
-    if parsed.tzinfo is None:
-        parsed = parsed.replace(tzinfo=UTC)
-    return int(parsed.timestamp() * 1000)
-
-
-def time_text(time_ms: int) -> str | None:
-    """Return milliseconds since 1970 as ISO 8601 in UTC; None for "no time" (negative)."""
-    if time_ms < 0:
-        return None
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return None
-
-
-def parse_moment(text: str) -> Moment:
-    """Return the position that ``text`` names: digits are an offset, anything else a time.
-
-    Raises:
-        QuorumUsageError: It is neither.
-    """
-    if _NUMBER.fullmatch(text):
-        return Moment(offset=int(text))
-    return Moment(time_ms=parse_time(text))
 
 
 def state_at(source: Path, moment: Moment = NEWEST, *, with_uncommitted: bool = False) -> PastState:

@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeVar
 from audit.errors import AuditError
 from audit.replay import oldest_state
 from quorate.timetravel.attribution import Author, authors
-from quorate.timetravel.positions import NEWEST, PastState, parse_moment, state_of, time_text
+from quorate.timetravel.moments import NEWEST, parse_moment, time_text
+from quorate.timetravel.positions import PastState, state_of
 from quorate.timetravel.tree import ImageTree, NoSuchPathError, Path, path_text, resolve
 from quorum.errors import QuorumUsageError
 from statemachine.sections.tracking import RecordKey

@@ -12,7 +12,8 @@ import fnmatch
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from quorate.timetravel.entities import KINDS, Entity, entities
+from quorate.timetravel.entities import Entity, entities
+from quorate.timetravel.kinds import KINDS
 from quorum.errors import QuorumUsageError
 from statemachine.image import MetadataImage
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quorate.cli import log
+from quorate.cli import dump_view
 from quorate.cli.dump import read_batches
 from quorate.cli.main import main
 from quorum.batch import encode_batch
@@ -294,7 +294,7 @@ def test_a_directory_of_ours_is_not_read_a_second_time(
     def reads(_: Path) -> ReadOnlyLog:
         raise AssertionError("the whole log is read again")
 
-    monkeypatch.setattr("quorate.cli.log.open_readonly", reads)
+    monkeypatch.setattr("quorum.log.readonly.open_readonly", reads)
     watermarks = HighWatermarkFile(OsFileSystem(), tmp_path)
     watermarks.store_durably(Watermarks(5, 5))
     watermarks.close()
@@ -305,7 +305,7 @@ def test_a_dump_succeeds_when_its_node_trims_before_the_epochs_are_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = segment(tmp_path)
-    show_file = log.show_file
+    show_file = dump_view.show_file
 
     def trims(*arguments: Any, **options: Any) -> None:
         show_file(*arguments, **options)
@@ -314,7 +314,7 @@ def test_a_dump_succeeds_when_its_node_trims_before_the_epochs_are_checked(
     def gone(*_: object, **__: object) -> None:
         raise StorageError(f"{path}: no such file")
 
-    monkeypatch.setattr(log, "show_file", trims)
+    monkeypatch.setattr(dump_view, "show_file", trims)
     status, batches, warnings = dumped(capsys, str(tmp_path))
     assert (status, len(batches)) == (0, 3)
     assert "the epochs of the batches could not be checked" in warnings

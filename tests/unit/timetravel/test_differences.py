@@ -11,8 +11,10 @@ import pytest
 from audit.directory import plan_source
 from quorate.timetravel.attribution import authors
 from quorate.timetravel.difference import Change, differences
-from quorate.timetravel.entities import KINDS, entities
-from quorate.timetravel.positions import Moment, state_of
+from quorate.timetravel.entities import entities
+from quorate.timetravel.kinds import KINDS
+from quorate.timetravel.moments import Moment
+from quorate.timetravel.positions import state_of
 from statemachine.dump import count_records
 from statemachine.image import EMPTY_IMAGE
 from statemachine.records import (

@@ -9,14 +9,8 @@ import pytest
 from audit.directory import plan_source
 from audit.errors import AuditError
 from quorate.timetravel.histories import authors_between, relation
-from quorate.timetravel.positions import (
-    NEWEST,
-    Moment,
-    parse_moment,
-    parse_time,
-    state_at,
-    time_text,
-)
+from quorate.timetravel.moments import NEWEST, Moment, parse_moment, parse_time, time_text
+from quorate.timetravel.positions import state_at
 from quorum.errors import QuorumUsageError
 from statemachine.dump import state_digest
 from statemachine.records import ConfigRecord
