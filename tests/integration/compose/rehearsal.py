@@ -94,8 +94,8 @@ def prometheus(folder: Path) -> Iterator[Callable[[Mapping[str, Any], int], list
 
     Yields what returns the addresses that it has scraped, once there are so many; else None.
     """
-    program = Path(PROMTOOL or "").with_name("prometheus")
-    if not program.is_file():
+    program = None if PROMTOOL is None else Path(PROMTOOL).with_name("prometheus")
+    if program is None or not program.is_file():
         yield lambda _service, _count: None
         return
     with (folder / "prometheus.log").open("wb") as log:
