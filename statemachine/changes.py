@@ -15,7 +15,7 @@ and takes over when its file is complete.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from quorum.errors import QuorumUsageError
 from statemachine.sections.tracking import RecordKey
@@ -27,6 +27,8 @@ class ChangeCounter:
     def __init__(self) -> None:
         self.snapshot_records = 0
         """Data records in the latest checkpoint; 0 also if there is none."""
+        self.absorbed = 0
+        """Keys that were absorbed, again each time; it never falls."""
         self._changed: set[RecordKey] = set()
         self._empty = 0
         self._since_capture: set[RecordKey] | None = None
@@ -44,8 +46,9 @@ class ChangeCounter:
             return math.inf
         return self.changed_records / self.snapshot_records
 
-    def absorb(self, keys: Iterable[RecordKey], empty_records: int = 0) -> None:
+    def absorb(self, keys: Collection[RecordKey], empty_records: int = 0) -> None:
         """Add the keys that an applied delta touched, and its number of records without state."""
+        self.absorbed += len(keys)
         self._changed.update(keys)
         self._empty += empty_records
         if self._since_capture is not None:

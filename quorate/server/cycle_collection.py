@@ -5,7 +5,7 @@ every new object all the same, and waits for a number of them: a fence of 30,000
 minute of new topics, then stops the event loop for a second, which is longer than peers may wait.
 So the collector is off, from before the start, whose replay it would make three times as long.
 Once a second this policy visits what is new, if that is not much, or excludes it for good, if it
-comes from applied records.
+comes from applied changes: records, and what one record changes by derivation.
 
 What is excluded is still freed by its reference count. Only a cycle among excluded objects stays
 in memory for ever. Nothing in an image makes one, and other objects are excluded only when a visit
@@ -26,8 +26,8 @@ FULL_EVERY = 60
 """Periods between two visits of everything that is not excluded."""
 YOUNG_MIN = 5_000
 """Fewer new objects than this are left alone."""
-OBJECTS_PER_RECORD = 10
-"""New objects that an applied record explains: a partition has about eight."""
+OBJECTS_PER_CHANGE = 10
+"""New objects that an applied change explains: a partition has about eight."""
 FULL_S_MAX = 0.02
 """A full visit that takes longer excludes what it found in use, so that the next one is short."""
 
@@ -55,20 +55,20 @@ class CycleCollection:
     """Runs the collector on the event loop, from ``start`` to ``stop``.
 
     Args:
-        applied_offset: Returns the end offset of the applied records.
+        applied: Returns the number of applied changes, which never falls.
     """
 
     def __init__(
         self,
-        applied_offset: Callable[[], int],
+        applied: Callable[[], int],
         *,
         collector: Collector = gc,
         clock_s: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._applied_offset = applied_offset
+        self._applied = applied
         self._gc = collector
         self._clock_s = clock_s
-        self._offset = 0
+        self._applied_before = 0
         self._periods = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -77,7 +77,7 @@ class CycleCollection:
         self._gc.collect()
         self._gc.freeze()
         self._gc.disable()
-        self._offset = self._applied_offset()
+        self._applied_before = self._applied()
         self._again()
 
     def stop(self) -> None:
@@ -89,12 +89,12 @@ class CycleCollection:
 
     def turn(self) -> None:
         """Do what is due in one period."""
-        offset = self._applied_offset()
-        records, self._offset = offset - self._offset, offset
+        applied = self._applied()
+        changes, self._applied_before = applied - self._applied_before, applied
         self._periods += 1
         young = self._gc.get_count()[0]
         if young >= YOUNG_MIN:
-            if young <= records * OBJECTS_PER_RECORD:
+            if young <= changes * OBJECTS_PER_CHANGE:
                 self._gc.freeze()
             # It also counts from 0 again.
             self._gc.collect(1)

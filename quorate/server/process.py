@@ -127,7 +127,7 @@ async def live(
     """
     visit: GuestRun | None = None
     watchdog = Watchdog(manager, node.host.take_turn)
-    collection = CycleCollection(lambda: node.replica.controller.image.provenance.end_offset)
+    collection = CycleCollection(lambda: _applied_changes(node))
     try:
         # Before the start, which may replay a million records.
         collection.start()
@@ -152,6 +152,12 @@ async def live(
         await node.stop()
     if visit is not None and ending.failure is None:
         visit.check()
+
+
+def _applied_changes(node: ServerNode) -> int:
+    """Return how many changes were applied: records, and changes that one record brought about."""
+    controller = node.replica.controller
+    return controller.image.provenance.end_offset + controller.checkpoint.changes.absorbed
 
 
 def _report_end(ending: Ending) -> Exit:

@@ -11,7 +11,7 @@ import pytest
 from quorate.server.cycle_collection import (
     FULL_EVERY,
     FULL_S_MAX,
-    OBJECTS_PER_RECORD,
+    OBJECTS_PER_CHANGE,
     YOUNG_MIN,
     CycleCollection,
 )
@@ -50,15 +50,15 @@ class Policy:
 
     def __init__(self) -> None:
         self.collector = Collector()
-        self.offset = 0
+        self.applied = 0
         self.collection = CycleCollection(
-            lambda: self.offset, collector=self.collector, clock_s=lambda: self.collector.now_s
+            lambda: self.applied, collector=self.collector, clock_s=lambda: self.collector.now_s
         )
 
-    def turn(self, *, young: int = 0, records: int = 0) -> list[str]:
+    def turn(self, *, young: int = 0, changes: int = 0) -> list[str]:
         self.collector.calls.clear()
         self.collector.young = young
-        self.offset += records
+        self.applied += changes
         self.collection.turn()
         return self.collector.calls
 
@@ -68,15 +68,15 @@ def test_few_new_objects_are_left_alone() -> None:
 
 
 def test_new_objects_of_an_image_are_excluded_without_a_visit() -> None:
-    assert Policy().turn(young=100_000, records=100_000 // OBJECTS_PER_RECORD) == [
+    assert Policy().turn(young=100_000, changes=100_000 // OBJECTS_PER_CHANGE) == [
         "freeze",
         "collect 1",
     ]
 
 
-def test_objects_that_no_record_explains_are_visited() -> None:
+def test_objects_that_no_change_explains_are_visited() -> None:
     """Such as those of thousands of connections."""
-    assert Policy().turn(young=100_000, records=100) == ["collect 1"]
+    assert Policy().turn(young=100_000, changes=100) == ["collect 1"]
 
 
 @pytest.mark.parametrize(("seconds", "after"), [(FULL_S_MAX, []), (FULL_S_MAX * 2, ["freeze"])])

@@ -7,12 +7,14 @@ from typing import cast
 
 import pytest
 
+from quorate.controller.publishing import CheckpointProgress
 from quorate.server.ending import Ending
 from quorate.server.guest import Guest
 from quorate.server.node import ServerNode
 from quorate.server.process import live
 from quorate.server.service_manager import ServiceManager
 from quorum.errors import StorageError
+from statemachine.changes import ChangeCounter
 from statemachine.image import EMPTY_IMAGE
 
 
@@ -27,6 +29,7 @@ class Controller:
     """The part of a fake node that the collection of cycles looks at."""
 
     image = EMPTY_IMAGE
+    checkpoint = CheckpointProgress(ChangeCounter())
 
 
 class Replica:

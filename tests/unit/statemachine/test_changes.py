@@ -114,6 +114,17 @@ def test_derived_changes_count_like_written_ones():
     assert replica.apply(BrokerRegistrationChangeRecord(1, 1, -1)) == 3
 
 
+def test_absorbed_keys_count_again_each_time_and_for_ever():
+    """The collector's policy takes it for work that was done: one event, and what it derives."""
+    replica = start()
+    before = replica.counter.absorbed
+    replica.apply(BrokerFencedEvent(1, 1))
+    replica.apply(BrokerRegistrationChangeRecord(1, 1, -1))
+    assert replica.counter.absorbed == before + 3 + 1
+    replica.counter.start_over(7)
+    assert replica.counter.absorbed == before + 3 + 1
+
+
 def test_counters_and_epochs_in_the_checkpoint_count():
     replica = start()
     assert replica.apply(ProducerIdsRecord(1, 1, 1000)) == 0
