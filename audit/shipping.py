@@ -35,8 +35,7 @@ _AUDIT = (
     "segment_file", "source", "source_reader", "source_stream", "typed_rows", "typed_tables",
 )  # fmt: skip
 # Folders and modules that only nodes use. A test compares the zip with what the source imports.
-_LEFT_OUT = {
-    "audit": (),
+_LEFT_OUT: dict[str, tuple[str, ...]] = {
     "quorum": (
         *("core", "runtime", "transport", "v1"),
         *("answered", "config", "fair_share", "protobuf_table", "scram", "supervisor"),
@@ -44,7 +43,6 @@ _LEFT_OUT = {
         *("log/quarantine_mark_file", "log/recent_digests", "log/recovery", "log/segmented_log"),
         *("log/verify", "watched_file"),
     ),
-    "snapshot": (),
     "statemachine": (
         *("changes", "command_access", "config_catalog", "departures", "election"),
         *("encoded_runs", "feature_levels", "machine", "placement", "prepare"),
@@ -82,7 +80,7 @@ def write_executor_zip(path: Path) -> Path:
                 if package == "audit" and inner.stem not in _AUDIT:
                     continue
                 module = inner.with_suffix("")
-                if not any(module.is_relative_to(each) for each in _LEFT_OUT[package]):
+                if not any(module.is_relative_to(each) for each in _LEFT_OUT.get(package, ())):
                     info = zipfile.ZipInfo(f"{package}/{inner.as_posix()}", _FIXED_DATE)
                     info.compress_type = zipfile.ZIP_DEFLATED
                     archive.writestr(info, file.read_bytes())
