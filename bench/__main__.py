@@ -1,8 +1,9 @@
 """``python -m bench``: all figures of this machine, with the peer systems that are installed.
 
 Prints a table on standard error and one JSON object on standard output (or to ``--output``).
-Exit code 1 if a run was refused because the disks did not sync every commit, or if the fail-over
-took longer than ``--fail-over-p50-max`` or ``--fail-over-max``; the figures are printed anyway.
+Exit code 1 if a part failed, for instance because the disks did not sync every commit, or if the
+fail-over took longer than ``--fail-over-p50-max`` or ``--fail-over-max``. The figures of the parts
+that finished are printed anyway, and ``failed`` names the others with their errors.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,9 @@ from bench.build_form import build_form
 from bench.failover_bounds import exceeded
 from bench.floors import measure_floors
 from bench.image_load import measure_image_load
+from bench.parts import Parts
 from bench.plots import draw
-from bench.quorum_under_load import NotDurableError, start_cluster
+from bench.quorum_under_load import start_cluster
 from bench.read_rates import READERS, measure_reads
 from bench.report import render
 from bench.scale import SIZES, measure_scale
@@ -86,6 +89,7 @@ def _spread(values: Sequence[float], suffix: str = "") -> dict[str, object]:
 
 
 def _measure(options: argparse.Namespace) -> dict[str, Any]:
+    parts = Parts(_announce)
     figures: dict[str, Any] = {
         "version": __version__,
         "python": platform.python_version(),
@@ -93,30 +97,35 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         "load_average_before": os.getloadavg()[0],
         "writes": [],
         "peers": {},
+        "failed": parts.failed,
     }
     if "floors" in options.only:
-        _announce("measuring floors")
-        figures["floors"] = _floors(options)
+        with parts.part("floors"):
+            _announce("measuring floors")
+            figures["floors"] = _floors(options)
     if BESIDE_PEERS & set(options.only):
-        figures.update(_beside_peers(options))
-    if "client-reads" in options.only:
-        _announce("measuring reads by our client library")
-        figures["client_reads"] = _reads(options)
-    if "snapshot" in options.only:
-        _announce("measuring snapshot transfer")
-        figures["snapshot"] = _snapshot(options)
-    if "image" in options.only:
-        _announce("measuring image load")
-        figures["image"] = _image(options)
+        _beside_peers(options, figures, parts)
+    for part, text, measure in (
+        ("client-reads", "reads by our client library", _reads),
+        ("snapshot", "snapshot transfer", _snapshot),
+        ("image", "image load", _image),
+    ):
+        if part in options.only:
+            with parts.part(part):
+                _announce(f"measuring {text}")
+                figures[part.replace("-", "_")] = measure(options)
     if SCALE in options.only:
-        figures["scale"] = measure_scale(options.folder, options.partitions, _announce)
+        figures["scale"] = {}
+        with parts.part(SCALE):
+            measure_scale(options.folder, options.partitions, _announce, figures["scale"])
     figures["load_average_after"] = os.getloadavg()[0]
     return figures
 
 
-def _beside_peers(options: argparse.Namespace) -> dict[str, Any]:
-    figures: dict[str, Any] = {}
-    with ExitStack() as stack:
+def _beside_peers(options: argparse.Namespace, figures: dict[str, Any], parts: Parts) -> None:
+    wanted = [part for part in PARTS if part in BESIDE_PEERS and part in options.only]
+    # All of them fail if our nodes do not start.
+    with parts.part(*wanted), ExitStack() as stack:
         _announce("starting three nodes of each system")
         systems = Systems(
             options.folder,
@@ -126,22 +135,28 @@ def _beside_peers(options: argparse.Namespace) -> dict[str, Any]:
             warm_up_seconds=options.warm_up,
         )
         figures["peers"] = systems.figures
-        if "writes" in options.only:
-            _announce("measuring writes")
-            figures["writes"] = systems.writes(options.writers, options.rounds)
-        if "reads" in options.only:
-            _announce("measuring reads")
-            figures["reads"] = systems.reads(options.readers, options.rounds)
-        if "watchers" in options.only:
-            _announce("measuring a writer under watchers")
-            figures["watchers"] = systems.watchers(options.watchers, options.rounds)
-        if "failover" in options.only:
-            _announce("measuring failover")
-            figures["failover"] = _spread(systems.failover(options.kills), "_ms")
+        for part, text, measure in (
+            ("writes", "writes", partial(systems.writes, options.writers, options.rounds)),
+            ("reads", "reads", partial(systems.reads, options.readers, options.rounds)),
+            (
+                "watchers",
+                "a writer under watchers",
+                partial(systems.watchers, options.watchers, options.rounds),
+            ),
+        ):
+            if part in wanted:
+                # A list that fills: loads that finished stay when a later one fails.
+                rows = figures[part] = []
+                with parts.part(part):
+                    _announce(f"measuring {text}")
+                    rows.extend(measure())
+        if "failover" in wanted:
+            with parts.part("failover"):
+                _announce("measuring failover")
+                figures["failover"] = _spread(systems.failover(options.kills), "_ms")
             for peer in systems.figures.values():
                 if "failover" in peer:
                     peer["failover"] = _spread(peer["failover"], "_ms")
-    return figures
 
 
 def _floors(options: argparse.Namespace) -> dict[str, float]:
@@ -186,11 +201,7 @@ def _image(options: argparse.Namespace) -> dict[str, object]:
 def main() -> int:
     """Measure and report; return the exit code."""
     options = _arguments()
-    try:
-        figures = {**build_form(), **_measure(options)}
-    except NotDurableError as error:
-        _announce(f"refused: {error}")
-        return 1
+    figures = {**build_form(), **_measure(options)}
     _announce(render(figures))
     text = json.dumps(figures, indent=2)
     if options.output is None:
@@ -207,7 +218,7 @@ def main() -> int:
     )
     for sentence in broken:
         _announce(sentence)
-    return 1 if broken else 0
+    return 1 if broken or figures.get("failed") else 0
 
 
 if __name__ == "__main__":

@@ -101,7 +101,23 @@ def render(figures: Mapping[str, Any]) -> str:
     if any(figures.get(part) for part in LOADS):
         lines += _table(_load_rows(figures))
         lines += ["", *_table(target_rows(figures))]
-    if "scale" in figures:
+    lines += _restart_lines(figures)
+    if figures.get("scale", {}).get("images"):
         lines += ["", *_table(scale_rows(figures["scale"]))]
     others = _other_rows(figures)
-    return "\n".join([*lines, "", *_table(others)] if len(others) > 1 else lines)
+    if len(others) > 1:
+        lines += ["", *_table(others)]
+    lines += [f"FAILED {part}: {error}" for part, error in figures.get("failed", {}).items()]
+    return "\n".join(lines)
+
+
+def _restart_lines(figures: Mapping[str, Any]) -> list[str]:
+    """Say whose watchers were not there for every event: such a figure is not a whole one."""
+    systems = {"quorate": figures, **figures["peers"]}
+    return [
+        f"{row['watch_restarts']} times a watcher of {name} began again at the newest state; "
+        f"{row['events_missed']} events were missed"
+        for name, system in systems.items()
+        for row in system.get("watchers", ())
+        if row.get("watch_restarts")
+    ]

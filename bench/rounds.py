@@ -16,6 +16,8 @@ STOLEN_MAX = 0.01
 REPEATS_MAX = 3
 """Rounds measured at most, per round wanted."""
 
+_LOST = ("watch_restarts", "events_missed")
+
 Row: TypeAlias = dict[str, Any]
 Round: TypeAlias = Mapping[str, Row]
 """Figures by the system's name; ``stolen`` is the steal share meanwhile, None if unknown."""
@@ -39,9 +41,9 @@ def summarise(rounds: Sequence[Round], ours: str) -> dict[str, Row]:
 
     Only quiet rounds count if there is one; otherwise all count. Besides the system's figures, a
     row has ``rates`` of the rounds that count, ``stolen`` (their largest share), ``rounds`` (how
-    many count) and ``disturbed`` (how many were not quiet). A peer's row has ``rate_ratio`` and
-    ``p50_ratio``, medians of ours by the peer's of the same round, and ``rate_ratios`` and
-    ``p50_ratios``, all of them.
+    many count) and ``disturbed`` (how many were not quiet). What watchers lost is the sum of all.
+    A peer's row has ``rate_ratio`` and ``p50_ratio``, medians of ours by the peer's of the same
+    round, and ``rate_ratios`` and ``p50_ratios``, all of them.
 
     Args:
         rounds: At least one; a peer that failed may be missing in the later ones.
@@ -68,8 +70,10 @@ def summarise(rounds: Sequence[Round], ours: str) -> dict[str, Row]:
 def _summary(rows: Sequence[Row]) -> Row:
     ordered = sorted(rows, key=lambda row: float(row["rate"]))
     shares = [row["stolen"] for row in rows if row["stolen"] is not None]
+    lost = {name: sum(row[name] for row in rows) for name in _LOST if name in rows[0]}
     return {
         **ordered[len(ordered) // 2],
+        **lost,
         "rates": [round(float(row["rate"])) for row in ordered],
         "stolen": max(shares, default=None),
         "rounds": len(rows),

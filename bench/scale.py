@@ -23,14 +23,17 @@ _TIMEOUT_SECONDS = 60.0
 
 
 def measure_scale(
-    folder: Path, sizes: Sequence[int], announce: Callable[[str], None]
-) -> dict[str, Any]:
-    """Return the figures of images of these sizes, and of a cluster of the largest."""
-    images = []
+    folder: Path, sizes: Sequence[int], announce: Callable[[str], None], found: dict[str, Any]
+) -> None:
+    """Put the figures of images of these sizes into ``found``, then those of a cluster.
+
+    The cluster has the largest size. What was measured stays in ``found`` if the rest fails.
+    """
     for size in sizes:
         announce(f"image of {size:,} partitions")
-        images.append(asdict(measure_image(folder, size)))
-    return {"images": images, "cluster": _cluster(folder, max(sizes), announce)}
+        image = asdict(measure_image(folder, size))
+        found.setdefault("images", []).append(image)
+    found["cluster"] = _cluster(folder, max(sizes), announce)
 
 
 def _cluster(folder: Path, partitions: int, announce: Callable[[str], None]) -> dict[str, object]:
@@ -59,12 +62,14 @@ def _cluster(folder: Path, partitions: int, announce: Callable[[str], None]) -> 
 
 
 def scale_rows(scale: Mapping[str, Any]) -> list[list[str]]:
-    """Return the rows of both tables: images by size, then the cluster."""
+    """Return the rows of both tables: images by size, then the cluster if it was measured."""
     rows = [["image", *(f"{each['partitions']:,}" for each in scale["images"])]]
     for key, text, form in _IMAGE_ROWS:
         rows.append([text, *(form.format(each[key]) for each in scale["images"])])
+    cluster = scale.get("cluster")
+    if cluster is None:
+        return rows
     blank = [""] * (len(rows[0]) - 2)
-    cluster = scale["cluster"]
     rows.append([f"cluster of {cluster['partitions']:,}", "", *blank])
     for key, text in _CLUSTER_ROWS:
         value = cluster[key]

@@ -87,24 +87,21 @@ class Systems:
         stack.callback(peer.close)
         self._peers[name] = peer
 
-    def writes(self, writer_counts: Sequence[int], rounds: int) -> list[Row]:
-        """Return our row for each writer count; the peers' rows go into ``figures``."""
-        return [
-            self._measure("writes", Kind.WRITE, Place.LEADER, count, rounds)
-            for count in writer_counts
-        ]
+    def writes(self, writer_counts: Sequence[int], rounds: int) -> Iterator[Row]:
+        """Yield our row for each writer count; the peers' rows go into ``figures``."""
+        for count in writer_counts:
+            yield self._measure("writes", Kind.WRITE, Place.LEADER, count, rounds)
 
-    def reads(self, readers: int, rounds: int) -> list[Row]:
-        """Return our row for each level and node; none without the load program in Go."""
-        if not has_programs("quorateload"):
-            return []
-        return [self._measure("reads", kind, place, readers, rounds) for kind, place in READS]
+    def reads(self, readers: int, rounds: int) -> Iterator[Row]:
+        """Yield our row for each level and node; none without the load program in Go."""
+        if has_programs("quorateload"):
+            for kind, place in READS:
+                yield self._measure("reads", kind, place, readers, rounds)
 
-    def watchers(self, watchers: int, rounds: int) -> list[Row]:
-        """Return our row of one writer under watchers; none without the load program in Go."""
-        if not has_programs("quorateload"):
-            return []
-        return [self._measure("watchers", Kind.WATCH, Place.LEADER, watchers, rounds)]
+    def watchers(self, watchers: int, rounds: int) -> Iterator[Row]:
+        """Yield our row of one writer under watchers; none without the load program in Go."""
+        if has_programs("quorateload"):
+            yield self._measure("watchers", Kind.WATCH, Place.LEADER, watchers, rounds)
 
     def _measure(self, part: str, kind: Kind, place: Place, clients: int, rounds: int) -> Row:
         load = Load(kind, place, clients, self._seconds, self._warm_up_seconds)

@@ -78,7 +78,7 @@ func watch(writer *clientv3.Client, load measure.Load) {
 	for i := range connections {
 		connections[i] = dial(load.Endpoints[0])
 	}
-	heard := &measure.Heard{}
+	heard := measure.NewHeard(load.Clients)
 	for i := range load.Clients {
 		// With a context of its own a watcher has a stream of its own.
 		ctx := clientv3.WithRequireLeader(context.WithValue(context.Background(), watcherKey{}, i))
@@ -87,7 +87,7 @@ func watch(writer *clientv3.Client, load measure.Load) {
 		go func() {
 			for response := range events {
 				for _, event := range response.Events {
-					heard.Event(string(event.Kv.Value))
+					heard.Event(i, string(event.Kv.Value))
 				}
 			}
 		}()

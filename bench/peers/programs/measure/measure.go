@@ -76,6 +76,9 @@ type figures struct {
 	P99        float64 `json:"p99_ms"`
 	Errors     int64   `json:"errors"`
 	LoadUs     float64 `json:"load_us"`
+	// Of watchers: how often one began again at the newest state, and the events these did not get.
+	WatchRestarts int64 `json:"watch_restarts"`
+	EventsMissed  int64 `json:"events_missed"`
 }
 
 func processorSeconds() float64 {
@@ -92,7 +95,9 @@ func Fail(err error) {
 	os.Exit(1)
 }
 
-func report(load Load, seconds float64, operations int, ms []float64, errors int64, used float64) {
+func newFigures(
+	load Load, seconds float64, operations int, ms []float64, errors int64, used float64,
+) figures {
 	sort.Float64s(ms)
 	out := figures{Clients: load.Clients, Operations: operations, Errors: errors}
 	if operations > 0 {
@@ -102,8 +107,10 @@ func report(load Load, seconds float64, operations int, ms []float64, errors int
 	if len(ms) > 0 {
 		out.P50, out.P99 = ms[len(ms)/2], ms[len(ms)*99/100]
 	}
-	_ = json.NewEncoder(os.Stdout).Encode(out)
+	return out
 }
+
+func (out figures) print() { _ = json.NewEncoder(os.Stdout).Encode(out) }
 
 // ClosedLoops runs operate(client) for each client again and again, and prints the figures.
 // An operation that was under way at either end of the measured time does not count.
@@ -146,71 +153,7 @@ func ClosedLoops(load Load, operate func(client int) error) {
 	for _, each := range took {
 		all = append(all, each...)
 	}
-	report(load, load.Seconds.Seconds(), len(all), all, atomic.LoadInt64(&failed), used)
-}
-
-// Heard notes when watchers saw what was written.
-type Heard struct {
-	began  sync.Map
-	isOn   atomic.Bool
-	events atomic.Int64
-	mutex  sync.Mutex
-	ms     []float64
-}
-
-// Event notes that one watcher saw the write of this number or value.
-func (heard *Heard) Event(written any) {
-	began, isKnown := heard.began.Load(written)
-	if !isKnown {
-		return
-	}
-	heard.events.Add(1)
-	if heard.isOn.Load() {
-		took := time.Since(began.(time.Time)).Seconds() * 1e3
-		heard.mutex.Lock()
-		heard.ms = append(heard.ms, took)
-		heard.mutex.Unlock()
-	}
-}
-
-// WriteUnderWatchers writes one value after the other while load.Clients watchers call heard.Event.
-// The rate is that of the writer, p50 and p99 are from the begin of a write to each watcher's event.
-// write returns what Event is called with.
-func WriteUnderWatchers(load Load, heard *Heard, next func() any, write func(any) error) {
-	from := time.Now().Add(load.WarmUp)
-	until := from.Add(load.Seconds)
-	var total, measured int64
-	var before float64
-	var measuredFrom time.Time
-	for time.Now().Before(until) {
-		if !heard.isOn.Load() && !time.Now().Before(from) {
-			before, measuredFrom = processorSeconds(), time.Now()
-			fmt.Println("BEGIN")
-			heard.isOn.Store(true)
-		}
-		written := next()
-		heard.began.Store(written, time.Now())
-		if err := write(written); err != nil {
-			Fail(err)
-		}
-		total++
-		if heard.isOn.Load() {
-			measured++
-		}
-	}
-	seconds := time.Since(measuredFrom).Seconds()
-	used := processorSeconds() - before
-	fmt.Println("END")
-	for deadline := time.Now().Add(endSecondsMax); heard.events.Load() < total*int64(load.Clients); {
-		if time.Now().After(deadline) {
-			Fail(fmt.Errorf("%d of %d events did not come",
-				total*int64(load.Clients)-heard.events.Load(), total*int64(load.Clients)))
-		}
-		time.Sleep(settle / 100)
-	}
-	heard.mutex.Lock()
-	defer heard.mutex.Unlock()
-	report(load, seconds, int(measured), heard.ms, 0, used)
+	newFigures(load, load.Seconds.Seconds(), len(all), all, atomic.LoadInt64(&failed), used).print()
 }
 
 // Failover calls write(endpoint, number) without end, goes on to the next endpoint after an error,

@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"quorate.bench/measure"
 	pb "quorate.bench/quorumv1"
@@ -12,6 +16,7 @@ import (
 const (
 	watcherConnections = 4
 	requestIdHeader    = "request-id"
+	watchRestartsMax   = 10
 )
 
 // writer writes one command after the other over one WriteStream, under one producer id.
@@ -78,16 +83,14 @@ func watch(load measure.Load) {
 	for i := range connections {
 		connections[i] = dial(load.Endpoints[0])
 	}
-	heard := &measure.Heard{}
+	heard := measure.NewHeard(load.Clients)
 	var ready sync.WaitGroup
 	for i := range load.Clients {
-		call, err := connections[i%watcherConnections].Watch(
-			context.Background(), &pb.WatchRequest{ClientId: fmt.Sprintf("watcher-%d", i)})
-		if err != nil {
-			measure.Fail(err)
-		}
 		ready.Add(1)
-		go follow(call, heard, ready.Done)
+		go func() {
+			isReady := sync.OnceFunc(ready.Done)
+			measure.Fail(follow(connections[i%watcherConnections], heard, i, isReady))
+		}()
 	}
 	ready.Wait()
 	writer := openWriter(dial(load.Endpoints[0]))
@@ -101,11 +104,33 @@ func watch(load measure.Load) {
 	})
 }
 
-func follow(call pb.MetadataService_WatchClient, heard *measure.Heard, isReady func()) {
+// follow calls heard.Event for each write that a watcher sees, and isReady at the end of each state.
+// The log may be trimmed beyond what a watcher is sent: then it begins again with the newest state.
+// Returns the error that ended it.
+func follow(client pb.MetadataServiceClient, heard *measure.Heard, number int, isReady func()) error {
+	for restarts := 0; ; restarts++ {
+		err := followOnce(client, heard, number, isReady)
+		if status.Code(err) != codes.OutOfRange {
+			return err
+		}
+		if restarts == watchRestartsMax {
+			return fmt.Errorf("watcher %d began again %d times: %w", number, restarts, err)
+		}
+		heard.Restart(number)
+		fmt.Fprintf(os.Stderr, "watcher %d begins again: %v\n", number, err)
+	}
+}
+
+func followOnce(client pb.MetadataServiceClient, heard *measure.Heard, number int, isReady func()) error {
+	call, err := client.Watch(
+		context.Background(), &pb.WatchRequest{ClientId: fmt.Sprintf("watcher-%d", number)})
+	if err != nil {
+		return err
+	}
 	for {
 		message, err := call.Recv()
 		if err != nil {
-			measure.Fail(err)
+			return err
 		}
 		if state := message.GetState(); state != nil && state.IsLast {
 			isReady()
@@ -113,7 +138,7 @@ func follow(call pb.MetadataService_WatchClient, heard *measure.Heard, isReady f
 		for _, batch := range message.GetChanges().GetBatches() {
 			for _, header := range batch.Headers {
 				if header.Name == requestIdHeader {
-					heard.Event(string(header.Value))
+					heard.Event(number, string(header.Value))
 				}
 			}
 		}
