@@ -11,7 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quorate.backup.check import verified_content
-from quorate.backup.errors import NoBackupError, NothingToCopyError, OtherHistoryError
+from quorate.backup.errors import (
+    BackupGapError,
+    NoBackupError,
+    NothingToCopyError,
+    OtherHistoryError,
+)
 from quorate.backup.incarnations import incarnation_after
 from quorate.backup.manifest import (
     Manifest,
@@ -42,6 +47,9 @@ MERGED_BYTES = 1 << 20
 """A last chunk below this size is written again together with what is new. So the number of files
 follows from the bytes of a backup, not from the number of its runs."""
 
+ATTEMPTS_MAX = 3
+"""Attempts to begin a first backup: the source may trim its log at any time."""
+
 Progress = Callable[[int], None]
 """Receives the offset up to which the log is in the backup."""
 
@@ -63,16 +71,52 @@ async def create(
     Raises:
         NothingToCopyError: There is no backup yet, and nothing is known to be committed.
         OtherHistoryError: The target has a backup of another cluster or history.
-        BackupGapError: The source no longer has what follows the backup.
+        BackupGapError: The source no longer has what follows the backup, or trimmed its log during
+            each of ``ATTEMPTS_MAX`` attempts to begin one.
         BackupDamagedError: No manifest of the target is intact, or its last chunk is damaged.
         CorruptBatchError, SnapshotCorruptError: The source is damaged.
         StorageError: The target or the source failed.
     """
-    state = await source.state()
+    attempts = 0
+    while True:
+        attempts += 1
+        state = await source.state()
+        former = await _former(storage)
+        try:
+            return await _copy(
+                source,
+                storage,
+                state,
+                former,
+                tool_version=tool_version,
+                created_ms=created_ms,
+                chunk_bytes=chunk_bytes,
+                progress=progress,
+            )
+        except BackupGapError:
+            # Behind a former backup the records are gone. A first one begins at the new log start.
+            if former is not None or attempts == ATTEMPTS_MAX:
+                raise
+
+
+async def _former(storage: Storage) -> Manifest | None:
     try:
-        former: Manifest | None = (await asyncio.to_thread(newest_manifest, storage))[0]
+        return (await asyncio.to_thread(newest_manifest, storage))[0]
     except NoBackupError:
-        former = None
+        return None
+
+
+async def _copy(
+    source: Source,
+    storage: Storage,
+    state: SourceState,
+    former: Manifest | None,
+    *,
+    tool_version: str,
+    created_ms: int,
+    chunk_bytes: int,
+    progress: Progress | None,
+) -> tuple[Manifest, int]:
     if former is None:
         base = await _begin(source, storage, state)
     else:
@@ -151,6 +195,9 @@ async def _begin(source: Source, storage: Storage, state: SourceState) -> _Base:
         digest.update(data)
         parts.append(data)
     summary: CheckpointSummary = verifier.finish()
+    if snapshot_id.offset > state.state_offset:
+        # The manifest would have the digest of a state that the backup cannot reproduce.
+        raise BackupGapError(f"{state.name}: the log was trimmed while it was read")
     await asyncio.to_thread(storage.write, name, parts)
     checkpoint = StoredCheckpoint(
         name, summary.size_bytes, digest.hexdigest(), snapshot_id.offset, snapshot_id.epoch
