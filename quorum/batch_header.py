@@ -12,6 +12,7 @@ See: KIP-98 (message format v2), docs/reference/batches.md#batch.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -84,6 +85,23 @@ class BatchHeader(NamedTuple):
     def end_position(self) -> int:
         """Position behind the batch, where the next one starts."""
         return self.position + self.size
+
+
+class VerifiedBatches(NamedTuple):
+    """Contiguous batches that were read and verified before, with the bytes that hold them."""
+
+    data: bytes
+    """May begin before the first of them, and end behind the last."""
+    headers: Sequence[BatchHeader]
+    """As ``scan_batches`` returned them for ``data``: all of them, or some that follow each other.
+    At least one."""
+
+    @property
+    def exact_bytes(self) -> bytes:
+        """The bytes of these batches alone."""
+        start, stop = self.headers[0].position, self.headers[-1].end_position
+        data = self.data
+        return data if stop - start == len(data) else data[start:stop]
 
 
 def peek_size(

@@ -11,9 +11,9 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from quorum.batch import CONTROL_BIT, BatchHeader, scan_batches
+from quorum.batch import CONTROL_BIT, BatchHeader, VerifiedBatches, scan_batches
 from quorum.errors import (
     CorruptBatchError,
     QuorumUsageError,
@@ -62,11 +62,14 @@ class StateMachine:
             return None
         return self._open.transaction.name or ""
 
-    def apply(self, data: bytes) -> MetadataImage:
+    def apply(self, data: bytes, verified: Sequence[VerifiedBatches] = ()) -> MetadataImage:
         """Apply committed whole batches and return the newest image.
 
         Batches that were applied before are skipped, so ``data`` may overlap them. While a
         metadata transaction is open, the image stays in front of the batch that began it.
+
+        ``verified`` are all batches of ``data``, if they were read and verified before. Else
+        ``data`` is read and verified here.
 
         Raises:
             UnknownRecordError: A record is of a type or version this release does not know.
@@ -79,19 +82,20 @@ class StateMachine:
             QuorumUsageError: The data leaves a gap; nothing was applied.
         """
         applied = self.end_offset
-        headers = scan_batches(data)
-        if headers and headers[0].base_offset < applied:
-            headers = [header for header in headers if header.end_offset > applied]
-        if not headers:
+        batches = verified or (VerifiedBatches(data, scan_batches(data)),)
+        first = _first_above(batches, applied)
+        if first is None:
             return self.image
-        if headers[0].base_offset != applied:
+        if first.base_offset != applied:
             raise QuorumUsageError(
-                f"committed data begins at {headers[0].base_offset}, applied up to {applied}"
+                f"committed data begins at {first.base_offset}, applied up to {applied}"
             )
         run = _Run(self.image, self._open, self._decode, self._runs)
         try:
-            for header in headers:
-                run.apply(data, header)
+            for part in batches:
+                for header in part.headers:
+                    if header.end_offset > applied:
+                        run.apply(part.data, header)
         except (UnknownRecordError, RecordCodecError, CorruptBatchError):
             self._keep(run)
             raise
@@ -160,6 +164,15 @@ class StateMachine:
         for each in run.completed:
             self.changes.absorb(each.touched, each.empty_records)
         self.image = run.image
+
+
+def _first_above(batches: Iterable[VerifiedBatches], offset: int) -> BatchHeader | None:
+    """Return the first batch with records at or above ``offset``; None if there is none."""
+    for part in batches:
+        for header in part.headers:
+            if header.end_offset > offset:
+                return header
+    return None
 
 
 class _Run:

@@ -19,7 +19,7 @@ See: ADR 7 and 10; docs/reference/record-types.md (Metadata records).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from quorate.controller.commit_purgatory import CommitPurgatory, OnOutcome
 from quorate.controller.config import ControllerConfig
@@ -29,6 +29,7 @@ from quorate.controller.proposer import Proposer
 from quorate.controller.publishing import CheckpointProgress, Published, Subscriber, Subscribers
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
 from quorate.controller.uncommitted_image import UncommittedImage, position_of
+from quorum.batch import VerifiedBatches
 from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import (
     ErrorCode,
@@ -192,7 +193,9 @@ class Controller:
 
     # ------------------------------------------------------------------ the driver's calls
 
-    def on_committed(self, data: bytes, end_offset: int) -> None:
+    def on_committed(
+        self, data: bytes, end_offset: int, verified: Sequence[VerifiedBatches] = ()
+    ) -> None:
         """Whole committed batches, contiguous with what was delivered before."""
         if self.fault is not None:
             return
@@ -200,7 +203,7 @@ class Controller:
         self._unpublished_end = end_offset
         before = self._machine.image
         try:
-            promoted = self._uncommitted_image.commit(data, end_offset)
+            promoted = self._uncommitted_image.commit(data, end_offset, verified)
         except _STOPS_REPLAY as error:
             promoted = []
             self._stop_replay(error)

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Sequence
 
 from quorate.controller.proposed_group import BatchPlace, Group
+from quorum.batch import VerifiedBatches
 from statemachine.delta import ImageDelta
 from statemachine.machine import StateMachine
 
@@ -61,8 +63,10 @@ class UncommittedImage:
         """Add a group that is being appended."""
         self.groups.append(group)
 
-    def commit(self, data: bytes, end_offset: int) -> list[Group]:
-        """Add committed batches that follow the earlier ones.
+    def commit(
+        self, data: bytes, end_offset: int, verified: Sequence[VerifiedBatches] = ()
+    ) -> list[Group]:
+        """Add committed batches that follow the earlier ones; ``verified`` as in ``Listener``.
 
         Returns:
             The groups that are now in the image; the machine's image has the end offset.
@@ -73,7 +77,7 @@ class UncommittedImage:
         """
         machine = self._machine
         if not self.groups:
-            machine.apply(data)
+            machine.apply(data, verified)
             return []
         base = self.groups[0].base_offset
         if not self._held and machine.end_offset < base:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from metrics.observer import Observer
 from quorate.controller.requests import Answer, OnAnswer
+from quorum.batch import VerifiedBatches
 from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import ErrorCode
 from quorum.runtime.ports import Listener
@@ -33,10 +34,12 @@ class MeteredListener:
         self.on_read_confirmed: Callable[[int, int], None] = listener.on_read_confirmed
         self.on_read_failed: Callable[[int], None] = listener.on_read_failed
 
-    def on_committed(self, data: bytes, end_offset: int) -> None:
+    def on_committed(
+        self, data: bytes, end_offset: int, verified: Sequence[VerifiedBatches] = ()
+    ) -> None:
         """Time one committed range."""
         began = time.perf_counter()
-        self._listener.on_committed(data, end_offset)
+        self._listener.on_committed(data, end_offset, verified)
         self._observer.apply_took(time.perf_counter() - began)
 
     def on_snapshot(self, snapshot_id: SnapshotId) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.config.tracing import TracingConfig
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
 from quorum.batch_decode import first_headers
-from quorum.batch_header import scan_batches
+from quorum.batch_header import VerifiedBatches, scan_batches
 from quorum.errors import ConfigError, CorruptBatchError, ErrorCode
 from quorum.runtime.ports import Listener
 from statemachine.commands import Command
@@ -120,10 +120,12 @@ class TracedListener:
         self.on_read_failed = listener.on_read_failed
         self.on_snapshot = listener.on_snapshot
 
-    def on_committed(self, data: bytes, end_offset: int) -> None:
+    def on_committed(
+        self, data: bytes, end_offset: int, verified: Sequence[VerifiedBatches] = ()
+    ) -> None:
         """Apply one committed range."""
         began_ns = time.time_ns()
-        self._listener.on_committed(data, end_offset)
+        self._listener.on_committed(data, end_offset, verified)
         self._tracing.applied(data, began_ns)
 
 

@@ -10,6 +10,7 @@ from quorum.core.contract.local_events import LocalEvent
 from quorum.core.contract.output import HighWatermarkAdvanced, Progress
 from quorum.errors import violation
 from quorum.runtime.ports import Listener
+from quorum.runtime.verified_batches import VerifiedTail, bytes_of
 
 DELIVERY_BYTES_MAX = 1 << 20
 """Bound of committed record bytes in one call of the listener."""
@@ -42,10 +43,17 @@ class Delivery:
 
     Args:
         read: Returns whole batches, at least one, for ``(offset, max_bytes, end_offset)``.
+        verified: Batches that the listener need not verify again; the rest is read.
     """
 
-    def __init__(self, read: Callable[[int, int, int], bytes], listener: Listener) -> None:
+    def __init__(
+        self,
+        read: Callable[[int, int, int], bytes],
+        verified: VerifiedTail,
+        listener: Listener,
+    ) -> None:
         self._read = read
+        self._verified = verified
         self._listener = listener
         self.end_offset = 0
         """End (exclusive) of the delivered records."""
@@ -63,10 +71,15 @@ class Delivery:
         """Deliver once, at most ``bytes_max`` or one batch; return the bytes delivered."""
         delivered = 0
         if self.end_offset < high_watermark:
-            data = self._read(self.end_offset, bytes_max, high_watermark)
-            if not data:
-                raise violation("committed records can be read", offset=self.end_offset)
-            end_offset = end_offset_of(data)
+            verified = self._verified.take(self.end_offset, bytes_max, high_watermark)
+            if verified:
+                data = bytes_of(verified)
+                end_offset = verified[-1].headers[-1].end_offset
+            else:
+                data = self._read(self.end_offset, bytes_max, high_watermark)
+                if not data:
+                    raise violation("committed records can be read", offset=self.end_offset)
+                end_offset = end_offset_of(data)
             if not self.end_offset < end_offset <= high_watermark:
                 raise violation(
                     "committed records are delivered contiguously",
@@ -75,7 +88,7 @@ class Delivery:
                     high_watermark=high_watermark,
                 )
             self.end_offset = end_offset
-            self._listener.on_committed(data, end_offset)
+            self._listener.on_committed(data, end_offset, verified)
             delivered = len(data)
         return delivered
 

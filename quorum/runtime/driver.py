@@ -111,7 +111,7 @@ class Driver:
         self._is_draining = False
         self._later: list[Output] | None = None
         """An output that a delivery comes before, and those of later tickets; else None."""
-        self._delivery = Delivery(self.read_records, listener)
+        self._delivery = Delivery(self.read_records, self.tail.verified, listener)
         self._deferred = DeferredDelivery(host.on_delivery_due) if host.defers_delivery else None
         self._notifications = Notifications(
             self._delivery, listener, self.addresses, on_verify, self.on_local_event
@@ -361,7 +361,7 @@ class Driver:
                 payload = effect.payload or b""
                 if not payload:
                     raise violation("an append has bytes", base=effect.base_offset)
-                self.tail.append(payload, effect.base_offset, effect.end_offset)
+                self.tail.append(payload, effect.base_offset, effect.end_offset, effect.headers)
             elif type(effect) is Truncate:
                 self.tail.truncate_to(effect.end_offset)
             elif type(effect) is ReplaceLogWith:

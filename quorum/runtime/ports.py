@@ -6,9 +6,10 @@ and the controller; in the simulator a scheduled disk, a message queue and the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from quorum.batch import VerifiedBatches
 from quorum.core.contract.events import Event
 from quorum.core.contract.local_events import LocalEvent
 from quorum.core.contract.output import Effect, LeadershipChanged
@@ -98,8 +99,14 @@ class Host(Protocol):
 class Listener(Protocol):
     """The state machine of a replica. All calls come from the driver's thread, in order."""
 
-    def on_committed(self, data: bytes, end_offset: int) -> None:
-        """Apply whole committed batches, contiguous with those delivered before."""
+    def on_committed(
+        self, data: bytes, end_offset: int, verified: Sequence[VerifiedBatches] = ()
+    ) -> None:
+        """Apply whole committed batches, contiguous with those delivered before.
+
+        ``verified`` are the same batches with their headers, if this process has verified them
+        before. Else it is empty, and the listener verifies ``data``.
+        """
 
     def on_snapshot(self, snapshot_id: SnapshotId) -> None:
         """Replace the image by this checkpoint; delivery continues at its end offset."""

@@ -10,9 +10,12 @@ Owned by the event loop. The writer thread never uses it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from struct import Struct
 
+from quorum.batch import BatchHeader
 from quorum.errors import invariant, violation
+from quorum.runtime.verified_batches import VerifiedTail
 
 TAIL_BYTES_MAX = 64 << 20
 """Above this size, durable bytes are dropped, oldest first. Bytes that are not durable always
@@ -122,17 +125,28 @@ class TailCache:
         self.end_offset = 0
         """Next offset to be appended."""
         self.size_bytes = 0
+        self.verified = VerifiedTail()
+        """Batches of the tail that were verified when they arrived and are not delivered yet."""
 
     def reset(self, offset: int) -> None:
         """Drop everything; the next append begins at ``offset``."""
+        self.verified.clear()
         self._bases.clear()
         self._groups.clear()
         self._head = 0
         self.start_offset = self.end_offset = offset
         self.size_bytes = 0
 
-    def append(self, data: bytes, base_offset: int, end_offset: int) -> None:
+    def append(
+        self,
+        data: bytes,
+        base_offset: int,
+        end_offset: int,
+        headers: Sequence[BatchHeader] = (),
+    ) -> None:
         """Add whole batches covering [``base_offset``, ``end_offset``).
+
+        ``headers`` are those of ``data`` if they were verified; else there are none.
 
         Raises:
             InvariantViolation: They do not continue the tail.
@@ -149,6 +163,7 @@ class TailCache:
         self._groups.append(_Group(data, base_offset, end_offset))
         self.end_offset = end_offset
         self.size_bytes += len(data)
+        self.verified.append(data, headers)
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes | None:
         """Return whole batches from the one containing ``offset`` on, up to ``end_offset``.
@@ -193,6 +208,7 @@ class TailCache:
         if end_offset <= self.start_offset:
             self.reset(end_offset)
             return
+        self.verified.truncate_to(end_offset)
         while self._bases[-1] >= end_offset:
             self._bases.pop()
             self.size_bytes -= len(self._groups.pop().data)

@@ -7,8 +7,9 @@ leaders, the disk's completions and the time that each step takes are drawn.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
-from quorum.batch import encode_batch
+from quorum.batch import VerifiedBatches, encode_batch
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.runtime.delivery import DeferredDelivery
@@ -37,10 +38,10 @@ class Follower(LoneReplica):
         controller = self.replica.controller
         apply = controller.on_committed
 
-        def slowly(data: bytes, end_offset: int) -> None:
+        def slowly(data: bytes, end_offset: int, verified: Sequence[VerifiedBatches]) -> None:
             if self.draws.random() < 0.3:
                 self.clock.time_ms += self.draws.randint(0, 2_000)
-            apply(data, end_offset)
+            apply(data, end_offset, verified)
 
         controller.on_committed = slowly  # type: ignore[method-assign]
         self.replica.driver._deferred = DeferredDelivery(lambda _is_urgent: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -13,13 +14,14 @@ from quorate.config.server_config import ServerConfig
 from quorate.server.health_checks import HealthChecks
 from quorate.server.metering import CommandMeter
 from quorate.server.served_node import ReplicaNode
-from quorum.batch import encode_batch
+from quorum.batch import VerifiedBatches, encode_batch, scan_batches
 from quorum.core.contract.output import SaveElectionState, StoreHighWatermark
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.errors import ErrorCode
 from quorum.runtime.clock import SystemClock
 from quorum.runtime.delivery import GATHERED_RECORDS_MAX, DeferredDelivery
+from quorum.types import OffsetAndEpoch
 from simulation.harness.arrival import arrived
 from statemachine.codec import encode_record
 from statemachine.records import FeatureLevelRecord, NoOpRecord
@@ -123,9 +125,9 @@ def test_the_writer_gets_tickets_in_order_when_the_listener_enters_the_core(
     controller = bench.replica.controller
     apply = controller.on_committed
 
-    def slowly(data: bytes, end_offset: int) -> None:
+    def slowly(data: bytes, end_offset: int, verified: Sequence[VerifiedBatches]) -> None:
         bench.clock.time_ms += 2 * bench.replica.config.quorum.high_watermark_store_ms
-        apply(data, end_offset)
+        apply(data, end_offset, verified)
 
     monkeypatch.setattr(controller, "on_committed", slowly)
     learn_new_epoch(bench)
@@ -269,3 +271,73 @@ def test_a_start_replays_in_turns() -> None:
     assert turns == 5
     replica.start()
     assert replica.controller.image.provenance.end_offset == 5
+
+
+def delivered_parts(bench: LoneReplica, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Base offsets of the batches of each delivery whose headers came with them."""
+    controller = bench.replica.controller
+    apply = controller.on_committed
+    found: list[list[int]] = []
+
+    def noting(data: bytes, end_offset: int, verified: Sequence[VerifiedBatches]) -> None:
+        found.append([each.base_offset for part in verified for each in part.headers])
+        apply(data, end_offset, verified)
+
+    monkeypatch.setattr(controller, "on_committed", noting)
+    return found
+
+
+@pytest.mark.interpreted
+def test_headers_read_on_arrival_come_with_the_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: a follower reads and verifies each batch once. Method: two answers, one commit."""
+    bench, _ = following()
+    found = delivered_parts(bench, monkeypatch)
+    answer(bench, high_watermark=0, records=record_at(0) + record_at(1))
+    bench.persist()
+    answer(bench, high_watermark=2, records=record_at(2))
+    bench.persist()
+    bench.replica.deliver()
+    assert found == [[0, 1]]
+    assert bench.replica.controller.image.provenance.end_offset == 2
+
+
+@pytest.mark.interpreted
+def test_records_of_a_lost_leader_are_not_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: what is delivered is what is in the log. Method: a new leader replaces two records."""
+    bench, _ = following()
+    found = delivered_parts(bench, monkeypatch)
+    answer(bench, high_watermark=0, records=b"".join(map(record_at, range(3))))
+    bench.persist()
+    learn_new_epoch(bench)
+    mine, leader = bench.voters[0].key, bench.voters[2].key
+    begin = BeginQuorumEpochRequest(2, "cluster", mine, leader, 2, ())
+    bench.replica.receive(3, arrived(begin))
+    bench.persist()
+    fetch = last_fetch(bench)
+    diverging = OffsetAndEpoch(1, 1)
+    bench.replica.receive(
+        3, FetchResponse(fetch.request_id, ErrorCode.NONE, 3, 2, 0, diverging=diverging)
+    )
+    bench.persist()
+    fetch = last_fetch(bench)
+    assert fetch.fetch_offset == 1
+    level = encode_record(FeatureLevelRecord("kraft.version", 1))
+    records = encode_batch([level], base_offset=1, epoch=2, timestamp=2)
+    bench.replica.receive(
+        3, FetchResponse(fetch.request_id, ErrorCode.NONE, 3, 2, 2, records=records)
+    )
+    bench.persist()
+    bench.replica.deliver()
+    assert found == [[0, 1]]
+    image = bench.replica.controller.image
+    assert (image.provenance.end_offset, image.provenance.epoch) == (2, 2)
+    assert image.features.levels["kraft.version"] == 1
+
+
+def test_committed_batches_are_not_read_again() -> None:
+    """Goal: the controller uses the headers it gets. Method: the bytes beside them are damaged."""
+    bench, _ = following()
+    data = record_at(0)
+    damaged = data[:-1] + bytes([data[-1] ^ 1])
+    bench.replica.controller.on_committed(damaged, 1, [VerifiedBatches(data, scan_batches(data))])
+    assert bench.replica.controller.image.provenance.end_offset == 1

@@ -13,6 +13,7 @@ from quorum.log.recovery import open_log
 from quorum.runtime.delivery import Delivery, end_offset_of
 from quorum.runtime.persistence import Persistence
 from quorum.runtime.ports import WriteDone, WriteGroup
+from quorum.runtime.verified_batches import VerifiedTail
 from quorum.runtime.writer import WriterThread
 from quorum.types import ElectionState
 from simulation.memory_filesystem import Faults, MemoryFileSystem
@@ -138,14 +139,14 @@ def test_delivery_is_contiguous_and_in_bounded_pieces() -> None:
     progress: list[tuple[int, int]] = []
 
     class Ear:
-        def on_committed(self, data: bytes, end_offset: int) -> None:
+        def on_committed(self, data: bytes, end_offset: int, _verified: object) -> None:
             progress.append((len(data), end_offset))
 
     def read(offset: int, max_bytes: int, end_offset: int) -> bytes:
         del max_bytes, end_offset
         return batches[offset]
 
-    delivery = Delivery(read, Ear())  # type: ignore[arg-type]
+    delivery = Delivery(read, VerifiedTail(), Ear())  # type: ignore[arg-type]
     delivery.deliver_to(2)
     delivery.deliver_to(2)
     delivery.deliver_to(5)
