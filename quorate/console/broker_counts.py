@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 
 from statemachine.image import MetadataImage
-from statemachine.sections.broker_words import NO_WORDS, BrokerPartitions, BrokerWords
+from statemachine.sections.broker_words import BrokerPartitions, BrokerWords
 from statemachine.sections.partition_index import PartitionSet
 
 
@@ -34,7 +34,7 @@ class BrokerCounts:
                 del self._known[key]
 
     def _count(self, name: str, index: BrokerPartitions, broker_id: int) -> int:
-        words = index.get(broker_id, NO_WORDS)
+        words = index.of(broker_id)
         with self._lock:
             known = self._known.get((name, broker_id))
         if known is not None and known[0] is words:

@@ -16,8 +16,11 @@ from typing import TypeAlias
 from immutables import Map, MapMutation
 
 from quorum.types import Uuid
-from statemachine.sections.broker_words import BrokerPartitions, BrokerWordsDelta
-from statemachine.sections.map_delta import EMPTY_MAP
+from statemachine.sections.broker_words import (
+    NO_PARTITIONS,
+    BrokerPartitions,
+    BrokerWordsDelta,
+)
 from statemachine.sections.partitions import IndexMove, PartitionState
 
 PartitionKey: TypeAlias = tuple[Uuid, int]
@@ -130,12 +133,8 @@ class PartitionIndexDelta:
     def added_topic(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
         """Add the first partitions of a topic to the indexes, as ``added`` does."""
         isr, leader = self.first_word(topic_id, states)
-        add = self.isr.add_new
-        for broker, bits in isr.items():
-            add(broker, topic_id, bits)
-        add = self.leader.add_new
-        for broker, bits in leader.items():
-            add(broker, topic_id, bits)
+        self.isr.add_new(topic_id, isr)
+        self.leader.add_new(topic_id, leader)
 
     def first_word(
         self, topic_id: Uuid, states: Mapping[int, PartitionState]
@@ -202,7 +201,7 @@ class IndexMoves:
 
 def index_of(partitions: Map[Uuid, Map[int, PartitionState]]) -> PartitionIndexDelta:
     """Return the indexes of all partitions."""
-    index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
+    index = PartitionIndexDelta(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
     isr_groups: dict[int, MapMutation[bytes, int]] = {}
     leader_groups: dict[int, MapMutation[bytes, int]] = {}
     for topic_id, states in partitions.items():

@@ -26,7 +26,7 @@ from statemachine.records import (
     PartitionRecord,
     TopicRecord,
 )
-from statemachine.sections.broker_words import NO_WORDS, BrokerPartitions
+from statemachine.sections.broker_words import BrokerPartitions, no_partitions
 from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, NestedMapDelta, ReadMap
 from statemachine.sections.partition_index import (
     IndexMoves,
@@ -115,9 +115,9 @@ class TopicsImage(TopicsView):
     ids: Map[str, Uuid] = EMPTY_MAP
     names: Map[Uuid, str] = field(default=EMPTY_MAP, compare=False)
     partitions: Map[Uuid, Map[int, PartitionState]] = EMPTY_MAP
-    isr_index: BrokerPartitions = field(default=EMPTY_MAP, compare=False, repr=False)
-    leader_index: BrokerPartitions = field(default=EMPTY_MAP, compare=False, repr=False)
-    elr_index: BrokerPartitions = field(default=EMPTY_MAP, compare=False, repr=False)
+    isr_index: BrokerPartitions = field(default_factory=no_partitions, compare=False, repr=False)
+    leader_index: BrokerPartitions = field(default_factory=no_partitions, compare=False, repr=False)
+    elr_index: BrokerPartitions = field(default_factory=no_partitions, compare=False, repr=False)
 
     def partition(self, topic_id: Uuid, index: int) -> PartitionState | None:
         """Return one partition's state."""
@@ -129,15 +129,15 @@ class TopicsImage(TopicsView):
 
     def in_isr_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ISR contains the broker."""
-        return PartitionSet(self.isr_index.get(broker_id, NO_WORDS).all())
+        return PartitionSet(self.isr_index.of(broker_id).all())
 
     def led_by(self, broker_id: int) -> PartitionSet:
         """Return the partitions that the broker leads."""
-        return PartitionSet(self.leader_index.get(broker_id, NO_WORDS).all())
+        return PartitionSet(self.leader_index.of(broker_id).all())
 
     def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
-        return PartitionSet(self.elr_index.get(broker_id, NO_WORDS).all())
+        return PartitionSet(self.elr_index.of(broker_id).all())
 
     def leads_any(self, broker_id: int) -> bool:
         """Whether the broker leads at least one partition."""

@@ -7,8 +7,12 @@ import random
 import pytest
 
 from statemachine.sections import broker_words
-from statemachine.sections.broker_words import NO_WORDS, BrokerPartitions, BrokerWordsDelta
-from statemachine.sections.map_delta import EMPTY_MAP
+from statemachine.sections.broker_words import (
+    NO_PARTITIONS,
+    NO_WORDS,
+    BrokerPartitions,
+    BrokerWordsDelta,
+)
 
 BROKERS = range(3)
 
@@ -17,25 +21,29 @@ def plain(index: BrokerPartitions) -> dict[int, dict[bytes, int]]:
     return {broker: dict(words.all()) for broker, words in index.items()}
 
 
-@pytest.mark.parametrize("recent_max", [0, 5, 1000])
+@pytest.mark.parametrize(("new_max", "recent_max"), [(0, 0), (0, 5), (7, 0), (7, 5), (1000, 5)])
 @pytest.mark.parametrize("seed", range(5))
 def test_random_changes_agree_with_dictionaries(
-    monkeypatch: pytest.MonkeyPatch, seed: int, recent_max: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, new_max: int, recent_max: int
 ) -> None:
     """Also in every index that was settled before, which must not change any more."""
+    monkeypatch.setattr(broker_words, "NEW_WORDS_MAX", new_max)
     monkeypatch.setattr(broker_words, "RECENT_MAX", recent_max)
     rng = random.Random(seed)
     model: dict[int, dict[bytes, int]] = {}
-    delta = BrokerWordsDelta(EMPTY_MAP)
+    delta = BrokerWordsDelta(NO_PARTITIONS)
     settled: list[tuple[BrokerPartitions, dict[int, dict[bytes, int]]]] = []
     for step in range(400):
         broker = rng.choice(BROKERS)
         words = model.setdefault(broker, {})
         choice = rng.random()
         if choice < 0.7:
-            word, bits = rng.randbytes(16), rng.randrange(1, 1 << 10)
-            delta.add_new(broker, word, bits)
-            words[word] = bits
+            word = rng.randbytes(16)
+            brokers = rng.sample(BROKERS, rng.randrange(1, len(BROKERS)))
+            bits_of = {each: rng.randrange(1, 1 << 10) for each in brokers}
+            delta.add_new(word, bits_of)
+            for each, bits in bits_of.items():
+                model.setdefault(each, {})[word] = bits
         elif choice < 0.8 and words:
             word = rng.choice(sorted(words))
             delta.open_group(broker).pop(word)
@@ -47,6 +55,7 @@ def test_random_changes_agree_with_dictionaries(
             index = delta.settle()
             settled.append((index, {each: dict(found) for each, found in model.items() if found}))
             delta = BrokerWordsDelta(index)
+            assert (broker in index) == bool(words)
         assert delta.has(broker) == bool(words)
         if step % 7 == 0:
             assert dict(delta.words(broker)) == words
@@ -54,22 +63,75 @@ def test_random_changes_agree_with_dictionaries(
         assert plain(index) == expected
 
 
-def test_words_of_new_topics_are_put_into_the_map_when_they_are_many(
+def settled(index: BrokerPartitions, first: int, count: int) -> BrokerPartitions:
+    """Add so many words, each for all brokers, one settled delta after another."""
+    for number in range(first, first + count):
+        delta = BrokerWordsDelta(index)
+        delta.add_new(number.to_bytes(16, "big"), dict.fromkeys(BROKERS, 1))
+        index = delta.settle()
+    return index
+
+
+def test_new_words_are_sorted_by_broker_when_they_are_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Goal: a new topic costs one entry, not one for each broker. Method: three words a topic."""
+    monkeypatch.setattr(broker_words, "NEW_WORDS_MAX", 10)
+    index = settled(NO_PARTITIONS, 0, 3)
+    assert len(index._map) == 0
+    index = settled(index, 3, 1)
+    assert [len(words._map) for _, words in index._map.items()] == [0, 0, 0]
+    assert index._new is None
+
+
+def test_a_broker_is_found_in_any_of_the_new_words() -> None:
+    index = NO_PARTITIONS
+    for broker in BROKERS:
+        delta = BrokerWordsDelta(index)
+        delta.add_new(bytes([broker]) * 16, {broker: 1})
+        assert [each in delta.settle() for each in BROKERS] == [each <= broker for each in BROKERS]
+        index = delta.settle()
+    assert index._new is not None, "asking sorts nothing"
+
+
+def test_one_broker_at_a_time_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: no turn pays for all brokers. Method: all three get above the limit at once."""
+    monkeypatch.setattr(broker_words, "NEW_WORDS_MAX", 0)
     monkeypatch.setattr(broker_words, "RECENT_MAX", 3)
-    words = NO_WORDS
-    for number in range(4):
-        assert len(words._map) == 0
-        words = words.with_new({bytes([number]): 1})
-    assert len(words._map) == 4
+
+    def kept_in_map(index: BrokerPartitions) -> list[int]:
+        return sorted(len(words._map) for _, words in index._map.items())
+
+    index = settled(NO_PARTITIONS, 0, 4)
+    assert kept_in_map(index) == [0, 0, 0]
+    found = []
+    for number in range(4, 8):
+        index = settled(index, number, 1)
+        found.append(sum(each > 0 for each in kept_in_map(index)))
+    assert found == [1, 2, 3, 3]
+
+
+def test_many_new_words_at_once_put_more_brokers_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Goal: what waits stays bounded. Method: a delta with the words of two turns."""
+    monkeypatch.setattr(broker_words, "NEW_WORDS_MAX", 0)
+    monkeypatch.setattr(broker_words, "RECENT_MAX", 3)
+    monkeypatch.setattr(broker_words, "_WORDS_PER_TURN", 6)
+    index = settled(NO_PARTITIONS, 0, 4)
+    delta = BrokerWordsDelta(index)
+    for number in range(4, 8):
+        delta.add_new(number.to_bytes(16, "big"), dict.fromkeys(BROKERS, 1))
+    index = delta.settle()
+    assert [words._recent is None for _, words in index._map.items()].count(False) == 3
+    assert sorted(len(words._map) for _, words in index._map.items()) == [4, 4, 4]
 
 
 def test_a_word_that_is_open_gets_the_bits_of_new_partitions_as_well() -> None:
-    delta = BrokerWordsDelta(EMPTY_MAP)
+    delta = BrokerWordsDelta(NO_PARTITIONS)
     delta.open_group(1)[b"word"] = 1
-    delta.add_new(1, b"word", 2)
-    assert delta.words(1)[b"word"] == 3
+    delta.add_new(b"word", {1: 2, 2: 4})
+    assert (delta.words(1)[b"word"], delta.words(2)[b"word"]) == (3, 4)
 
 
 def test_equal_words_are_equal_however_they_are_kept() -> None:
@@ -77,3 +139,7 @@ def test_equal_words_are_equal_however_they_are_kept() -> None:
     together = NO_WORDS.with_new({b"a": 1, b"b": 2})
     together.all()
     assert apart == together != NO_WORDS
+    by_topic = NO_PARTITIONS.with_new({b"a": {1: 1}, b"b": {1: 2}})
+    by_broker = NO_PARTITIONS.with_new({b"a": {1: 1}}).with_new({b"b": {1: 2}})
+    by_broker.of(1).all()
+    assert by_topic == by_broker != NO_PARTITIONS

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from statemachine.sections.map_delta import EMPTY_MAP
+from statemachine.sections.broker_words import NO_PARTITIONS
 from statemachine.sections.partition_index import PartitionIndexDelta, PartitionKey, PartitionSet
 from statemachine.sections.partitions import PartitionState
 
@@ -24,7 +24,7 @@ def state(rng: random.Random) -> PartitionState:
 def test_random_changes_agree_with_plain_sets_in_order(seed: int) -> None:
     rng = random.Random(seed)
     model: dict[PartitionKey, PartitionState] = {}
-    index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
+    index = PartitionIndexDelta(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
     for step in range(300):
         key = (rng.choice(TOPICS), rng.choice(NUMBERS))
         old = model.pop(key, None)
@@ -52,7 +52,7 @@ def test_random_changes_agree_with_plain_sets_in_order(seed: int) -> None:
 
 
 def test_no_number_makes_a_large_word() -> None:
-    index = PartitionIndexDelta(EMPTY_MAP, EMPTY_MAP, EMPTY_MAP)
+    index = PartitionIndexDelta(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
     for number in NUMBERS:
         index.added((TOPICS[0], number), PartitionState(isr=(1,), leader=1))
     assert all(bits < 1 << 1024 for bits in index.isr.words(1).values())
