@@ -10,7 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_THRESHOLDS = (200_000, 20, 100)
+_THRESHOLDS = (1_000_000, 20, 100)
 """As ``gc.set_threshold``: cycles of other code in this process are still found."""
 
 

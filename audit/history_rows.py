@@ -27,10 +27,11 @@ TIMESTAMP_END_MS = 253_402_300_800_000
 _HEADERS = ("principal", "client-id", "request-id", "reason", "traceparent")
 _NOBODY: tuple[str | None, ...] = (None,) * len(_HEADERS)
 
-_KEY_COLUMNS = (
+KEY_COLUMNS = (
     "topic", "topic_id", "partition", "broker_id", "resource_type", "resource_name",
     "config_name", "feature", "producer_id", "entity",
 )  # fmt: skip
+"""The columns of ``history`` that name the entity that a record changes."""
 
 _NAMED_ALIKE = frozenset({"topic_id", "broker_id", "resource_name", "producer_id"})
 """Key columns filled from a field of the same name; ``MetadataRecord.HISTORY`` names others."""
@@ -42,12 +43,12 @@ _SOURCES: dict[int, list[tuple[str, str]]] = {
 }
 """By API key: key column and the field that fills it."""
 _PLACES = {
-    key: [(_KEY_COLUMNS.index(column), attribute) for column, attribute in sources]
+    key: [(KEY_COLUMNS.index(column), attribute) for column, attribute in sources]
     for key, sources in _SOURCES.items()
 }
 """The same, with the number of the column."""
-_TOPIC = _KEY_COLUMNS.index("topic")
-_RESOURCE_TYPE = _KEY_COLUMNS.index("resource_type")
+_TOPIC = KEY_COLUMNS.index("topic")
+_RESOURCE_TYPE = KEY_COLUMNS.index("resource_type")
 
 _OF_CONTROL = frozenset(kind.__name__ for kind in get_args(DecodedControl))
 """The types of control records."""
@@ -67,7 +68,7 @@ _DEPENDENT = frozenset(
 
 def key_values(content: MetadataRecord, topic: str | None) -> list[object]:
     """Return the entity that the record changes, one value per key column."""
-    values: list[object] = [None] * len(_KEY_COLUMNS)
+    values: list[object] = [None] * len(KEY_COLUMNS)
     values[_TOPIC] = topic
     for place, attribute in _PLACES[content.API_KEY]:
         value = getattr(content, attribute)
@@ -169,8 +170,7 @@ def history_rows(
     batch = scanned.batch
     position = Position(batch, scanned.headers, committed_offset)
     digest = batch.digest.hex() or None
-    grouped = scanned.partitions
-    for step in scanned.steps if grouped is None else grouped.steps():
+    for step in scanned.steps:
         if not wanted.start_offset <= step.record.offset < wanted.end_offset:
             continue
         content = step.content
@@ -223,17 +223,18 @@ def record_values(
     *, with_payload: bool = True,
 ) -> Row:  # fmt: skip
     """Return the columns of ``history`` after the position, for a metadata record."""
-    payload = _json(record_payload(content, version)) if with_payload else None
+    payload = json_text(record_payload(content, version)) if with_payload else None
     return (version, False, *key_values(content, topic), payload, digest)
 
 
 def control_values(content: DecodedControl, digest: str | None) -> Row:
     """Return the columns of ``history`` after the position, for a control record."""
-    return (None, True, *(None,) * len(_KEY_COLUMNS), _json(control_payload(content)), digest)
+    return (None, True, *(None,) * len(KEY_COLUMNS), json_text(control_payload(content)), digest)
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
-def _json(document: object) -> str:
+def json_text(document: object) -> str:
+    """Return a document as the column ``payload`` has it."""
     return _encode(document)

@@ -1,7 +1,7 @@
-"""Rows of ``partitions`` for batches that change partitions only, made as columns.
+"""Rows of batches that only create and change partitions, made as columns.
 
-Nearly all records of a large log are changes of partitions. Their rows are not made one by one:
-what a batch has in common is kept once per batch, and equal states share their lists.
+Nearly all records of a large log are in such batches. Their rows are not made one by one: what a
+batch has in common is kept once per batch, and equal states share their lists.
 
 Runs on Spark executors: its imports must not reach an event loop, gRPC or protobuf.
 """
@@ -9,25 +9,23 @@ Runs on Spark executors: its imports must not reach an event loop, gRPC or proto
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, count, repeat
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from audit.arrow_schema import arrow_schema
-from audit.history_rows import Position, timestamp
-from audit.scan import PartitionChanges, ScannedBatch
-from audit.schema import CHANGE, PARTITIONS, POSITION, SET
-from statemachine.payload import text_of_uuid
+from audit.history_rows import HistoryWanted, Position, json_text
+from audit.scan import PartitionChanges
+from audit.schema import CHANGE, HISTORY, PARTITIONS, POSITION, SET
+from audit.segment_file import FoundBatch
+from statemachine.partition_updates import PartitionUpdate
+from statemachine.payload import record_payload, text_of_uuid, written_version
 from statemachine.sections.partitions import PartitionState
 
-_TOPIC_ID, _PARTITION = attrgetter("topic_id"), attrgetter("partition_id")
-_OFFSET, _TIMESTAMP = attrgetter("offset"), attrgetter("timestamp")
 _NAME = attrgetter("__name__")
-_SCHEMA = arrow_schema(PARTITIONS)
-_OF_RECORD = frozenset({"offset", "append_time", "record_type"})
 _OF_STATE = {
     "leader": "leader",
     "leader_epoch": "leader_epoch",
@@ -42,71 +40,180 @@ _OF_STATE = {
     "directories": "directories",
 }
 """The field of ``PartitionState`` that fills a column."""
-_POSITION_NAMES = [column.name for column in (*POSITION, *CHANGE)]
+_OF_BATCH = [*(column.name for column in (*POSITION, *CHANGE)), "digest"]
+_BATCH_END = _OF_BATCH.index("batch_end_offset")
+_FRAMES_MAX = 1 << 14
+
+
+class _Group(NamedTuple):
+    """The wanted rows of one batch."""
+
+    offsets: Sequence[int]
+    changes: PartitionChanges
+    common: tuple[Any, ...]
+    """What the rows have in common, by ``_OF_BATCH``; offset and type are those of each record."""
 
 
 class PartitionRows:
-    """The rows of such batches, in log order, until ``take`` returns them."""
+    """The rows of such batches in one table, in log order, until ``take`` returns them."""
 
-    def __init__(self) -> None:
-        self._groups: list[PartitionChanges] = []
-        self._common: list[tuple[Any, ...]] = []
-        """The position columns of each batch, as of its first record."""
-        self._sizes: list[int] = []
+    def __init__(self, table: str, wanted: HistoryWanted) -> None:
+        """``wanted`` limits the rows of ``history``; those of ``partitions`` are all wanted."""
+        self._schema = arrow_schema(table)
+        self._wanted = wanted
+        self._own_columns = {HISTORY: self._history_columns, PARTITIONS: _state_columns}[table]
+        self._groups: list[_Group] = []
+        self._frames: dict[int, _Frame] = {}
+        """By the identity of a record, which its frame keeps."""
         self.count = 0
 
-    def add(self, item: ScannedBatch, changes: PartitionChanges, committed_offset: int) -> None:
-        """Add the changes of a batch; each is visible at the end of the batch."""
-        position = Position(item.batch, changes.headers, committed_offset)
-        end_offset = item.batch.header.end_offset
-        # Offset, time and type of record are those of each record.
-        self._common.append((*position.common(), end_offset, SET))
-        self._groups.append(changes)
-        size = len(changes.records)
-        self._sizes.append(size)
-        self.count += size
+    def add(
+        self,
+        batch: FoundBatch,
+        changes: PartitionChanges,
+        committed_offset: int,
+        chosen: Sequence[int] | None = None,
+    ) -> None:
+        """Add the changes of a batch, or those with the ``chosen`` numbers, which rise from 0.
+
+        Each is visible at the end of the batch.
+        """
+        header = batch.header
+        offsets: Sequence[int] = range(header.base_offset, header.end_offset)
+        if chosen is not None:
+            offsets = [header.base_offset + number for number in chosen]
+            changes = changes.chosen(chosen)
+        position = Position(batch, changes.headers, committed_offset)
+        common = (*position.common(), header.end_offset, SET, batch.digest.hex() or None)
+        self._groups.append(_Group(offsets, changes, common))
+        self.count += len(offsets)
+
+    def drop_behind(self, end_offset: int) -> None:
+        """Drop the rows of batches that end above ``end_offset``."""
+        groups = self._groups
+        while groups and groups[-1].common[_BATCH_END] > end_offset:
+            self.count -= len(groups.pop().offsets)
 
     def take(self) -> pa.RecordBatch:
         """Return the rows as columns, and clear them."""
-        groups, common, sizes = self._groups, self._common, self._sizes
-        self._groups, self._common, self._sizes, self.count = [], [], [], 0
-        columns = _position_columns(groups, common, sizes)
-        contents = _flat(group.contents for group in groups)
-        columns["topic_id"] = _shared(map(_TOPIC_ID, contents), pa.string(), text_of_uuid)
-        columns["partition"] = pa.array(list(map(_PARTITION, contents)), pa.int32())
-        columns["topic"] = _shared(_flat(group.topics for group in groups), pa.string())
-        fields = PartitionState._fields
-        flat = _flat(chain.from_iterable(group.states for group in groups))
-        by_field = {name: flat[place :: len(fields)] for place, name in enumerate(fields)}
-        for name, field in _OF_STATE.items():
-            kind, values = _SCHEMA.field(name).type, by_field[field]
-            if name == "directories":
-                columns[name] = _shared(values, kind, _texts)
-            elif pa.types.is_list(kind):
-                columns[name] = _shared(values, kind)
-            else:
-                columns[name] = pa.array(values, kind)
-        arrays = [columns[name] for name in _SCHEMA.names]
-        return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+        groups, size, schema = self._groups, self.count, self._schema
+        self._groups, self.count = [], 0
+        updates = [group.changes.updates for group in groups]
+        records = _flat(each.records for each in updates)
+        columns = {
+            **_batch_columns(groups, schema),
+            **self._own_columns(groups, records),
+            "offset": pa.array(_flat(group.offsets for group in groups), pa.int64()),
+            "record_type": _shared(list(map(type, records)), pa.string(), _NAME),
+            "topic_id": _shared(
+                _flat(each.topic_ids for each in updates), pa.string(), text_of_uuid
+            ),
+            "topic": _shared(_flat(group.changes.topics for group in groups), pa.string()),
+            "partition": pa.array(_flat(each.numbers for each in updates), pa.int32()),
+        }
+        arrays = [
+            columns[field.name] if field.name in columns else pa.nulls(size, field.type)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _history_columns(
+        self, groups: Sequence[_Group], records: Sequence[PartitionUpdate]
+    ) -> dict[str, pa.Array]:
+        values = _flat(group.changes.updates.values for group in groups)
+        known = self._frames.get
+        frames = [
+            known(id(record)) or self._frame(record, value)
+            for record, value in zip(records, values)
+        ]
+        columns = {
+            "version": pa.array([frame.version for frame in frames], pa.int32()),
+            "is_control": pa.repeat(pa.scalar(value=False, type=pa.bool_()), len(frames)),
+        }
+        if self._wanted.with_payload:
+            updates = [group.changes.updates for group in groups]
+            numbers = _flat(each.numbers for each in updates)
+            ids = map(text_of_uuid, _flat(each.topic_ids for each in updates))
+            payloads = [frame.payload % where for frame, where in zip(frames, zip(numbers, ids))]
+            columns["payload"] = pa.array(payloads, pa.string())
+        return columns
+
+    def _frame(self, record: PartitionUpdate, value: bytes) -> _Frame:
+        """Return the frame of a record that has none yet."""
+        if len(self._frames) >= _FRAMES_MAX:
+            self._frames.clear()
+        version = written_version(value)
+        payload = _payload_frame(record, version) if self._wanted.with_payload else ""
+        found = self._frames[id(record)] = _Frame(record, version, payload)
+        return found
 
 
-def _position_columns(
-    groups: Sequence[PartitionChanges], common: Sequence[tuple[Any, ...]], sizes: Sequence[int]
-) -> dict[str, pa.Array]:
-    """Return the columns before the state: some per record, the others alike in a batch."""
-    records = _flat(group.records for group in groups)
-    contents = _flat(group.contents for group in groups)
-    columns = {
-        "offset": pa.array(list(map(_OFFSET, records)), pa.int64()),
-        "append_time": _shared(
-            map(_TIMESTAMP, records), _SCHEMA.field("append_time").type, timestamp
-        ),
-        "record_type": _shared(map(type, contents), pa.string(), _NAME),
-    }
+class _Frame(NamedTuple):
+    """What the rows of equal records have in common in ``history``."""
+
+    record: PartitionUpdate
+    version: int
+    payload: str
+    """The payload with ``%d`` and ``%s`` for the number and the topic id; empty if not wanted."""
+
+
+def _payload_frame(record: PartitionUpdate, version: int) -> str:
+    """Return a payload with places for the number and the topic id."""
+    own = f'"partitionId":{record.partition_id},"topicId":"{text_of_uuid(record.topic_id)}"'
+    before, _, after = json_text(record_payload(record, version)).replace("%", "%%").partition(own)
+    return f'{before}"partitionId":%d,"topicId":"%s"{after}'
+
+
+def chosen_numbers(
+    batch: FoundBatch, records: Sequence[PartitionUpdate], wanted: HistoryWanted
+) -> Sequence[int] | None:
+    """Return the numbers of the records that are wanted in ``history``; None for all of them."""
+    header = batch.header
+    types: Collection[str] = wanted.types
+    if (
+        not types
+        and wanted.start_offset <= header.base_offset
+        and header.end_offset <= wanted.end_offset
+    ):
+        return None
+    return [
+        number
+        for number, record in enumerate(records)
+        if wanted.start_offset <= header.base_offset + number < wanted.end_offset
+        and (not types or type(record).__name__ in types)
+    ]
+
+
+def _batch_columns(groups: Sequence[_Group], schema: pa.Schema) -> dict[str, pa.Array]:
+    """Return the columns that are alike in a batch."""
+    sizes = [len(group.offsets) for group in groups]
     numbers = pa.array(_flat(map(repeat, range(len(sizes)), sizes)), pa.int32())
-    for name, values in zip(_POSITION_NAMES, zip(*common, strict=True), strict=True):
-        if name not in _OF_RECORD:
-            columns[name] = pa.array(values, _SCHEMA.field(name).type).take(numbers)
+    by_name = zip(_OF_BATCH, zip(*(group.common for group in groups), strict=True), strict=True)
+    columns = {}
+    for name, values in by_name:
+        if name in schema.names and name not in ("offset", "record_type"):
+            kind = schema.field(name).type
+            repeated = _repeated(values, kind, len(numbers))
+            columns[name] = pa.array(values, kind).take(numbers) if repeated is None else repeated
+    return columns
+
+
+def _state_columns(
+    groups: Sequence[_Group], _records: Sequence[PartitionUpdate]
+) -> dict[str, pa.Array]:
+    schema = arrow_schema(PARTITIONS)
+    fields = PartitionState._fields
+    states = chain.from_iterable(group.changes.updates.states for group in groups)
+    flat = _flat(states)
+    columns = {}
+    for name, field in _OF_STATE.items():
+        kind, values = schema.field(name).type, flat[fields.index(field) :: len(fields)]
+        if name == "directories":
+            columns[name] = _shared(values, kind, _texts)
+        elif pa.types.is_list(kind):
+            columns[name] = _shared(values, kind)
+        else:
+            columns[name] = pa.array(values, kind)
     return columns
 
 
@@ -114,10 +221,24 @@ def _flat(parts: Iterable[Iterable[Any]]) -> list[Any]:
     return list(chain.from_iterable(parts))
 
 
+def _repeated(values: Sequence[Any], kind: pa.DataType, size: int) -> pa.Array | None:
+    """Return a column of one value, ``size`` times; None if there are several values."""
+    if not values or values.count(values[0]) != len(values):
+        return None
+    if pa.types.is_nested(kind):
+        # ``repeat`` makes lists one by one.
+        return pa.array([values[0]], kind).take(pa.repeat(pa.scalar(0, pa.int32()), size))
+    return pa.repeat(pa.scalar(values[0], kind), size)
+
+
 def _shared(
-    values: Iterable[Any], kind: pa.DataType, convert: Callable[[Any], Any] | None = None
+    values: Sequence[Any], kind: pa.DataType, convert: Callable[[Any], Any] | None = None
 ) -> pa.Array:
     """Return a column of few different values: each is converted once."""
+    if convert is None:
+        repeated = _repeated(values, kind, len(values))
+        if repeated is not None:
+            return repeated
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)
     codes = [numbers[value] for value in values]
     different = list(numbers) if convert is None else list(map(convert, numbers))

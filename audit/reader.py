@@ -25,11 +25,12 @@ from audit.history_rows import (
     record_values,
     typed_row,
 )
-from audit.partition_rows import PartitionRows
+from audit.partition_rows import PartitionRows, chosen_numbers
 from audit.plan import CheckpointFile, ReadPlan
 from audit.replay import Baseline, image_at, scan_range
-from audit.scan import ScannedBatch
+from audit.scan import PartitionChanges, ScannedBatch
 from audit.schema import HISTORY, PARTITIONS, SET, TABLES, columns
+from audit.segment_file import FoundBatch
 from audit.typed_rows import state_effects
 from quorum.batch import Record, iterate_records, scan_batches
 from quorum.control import decode_control
@@ -82,23 +83,25 @@ class TableRows:
         )
         self._names = [column.name for column in columns(HISTORY)]
         self.rows: dict[str, list[Row]] = {table: [] for table in tables}
-        self._grouped = PartitionRows()
-        self._before: list[int] = []
-        """How many of the grouped rows precede each of the other rows of partitions."""
+        self._grouped = {
+            table: PartitionRows(table, self.wanted)
+            for table in (HISTORY, PARTITIONS)
+            if table in self.rows
+        }
+        self._before: dict[str, list[int]] = {table: [] for table in self._grouped}
+        """How many of the grouped rows of a table precede each of its other rows."""
 
     def add(self, item: Baseline | ScannedBatch) -> None:
         """Add the next item that ``scan_range`` yields."""
         if isinstance(item, Baseline):
             self._add_baseline(item)
             return
+        if item.partitions is not None:
+            self._add_grouped(item.batch, item.partitions)
+            return
         history = self.rows.get(HISTORY)
         if history is not None:
             history += history_rows(item, self._committed_offset, self.wanted)
-        if item.partitions is not None:
-            end = item.batch.header.end_offset
-            if PARTITIONS in self.rows and self._start_offset < end <= self._end_offset:
-                self._grouped.add(item, item.partitions, self._committed_offset)
-            return
         position: Position | None = None
         batch = None
         for change in item.visible:
@@ -109,8 +112,24 @@ class TableRows:
                 batch = change.batch
                 position = Position(batch, change.headers, self._committed_offset)
             rows.append(typed_row(change, position))
-            if change.effect.table == PARTITIONS:
-                self._before.append(self._grouped.count)
+
+    def _add_grouped(self, batch: FoundBatch, changes: PartitionChanges) -> None:
+        for table, grouped in self._grouped.items():
+            chosen = None
+            if table == HISTORY:
+                chosen = chosen_numbers(batch, changes.updates.records, self.wanted)
+                if chosen is not None and not chosen:
+                    continue
+            elif not self._start_offset < batch.header.end_offset <= self._end_offset:
+                continue
+            self._place_others(table)
+            grouped.add(batch, changes, self._committed_offset, chosen)
+
+    def _place_others(self, table: str) -> list[int]:
+        """Place the other rows of a table behind the grouped ones so far; return the places."""
+        before = self._before[table]
+        before += [self._grouped[table].count] * (len(self.rows[table]) - len(before))
+        return before
 
     def _add_baseline(self, baseline: Baseline) -> None:
         image, snapshot_id = baseline.image, baseline.snapshot_id
@@ -127,13 +146,15 @@ class TableRows:
                 )
                 for number, effect in enumerate(state_effects(image, table))
             ]
-            if table == PARTITIONS:
-                self._before += [self._grouped.count] * (len(rows) - len(self._before))
 
     def drop_behind(self, end_offset: int) -> None:
         """Drop the collected history rows of batches that end above ``end_offset``."""
+        before = self._place_others(HISTORY)
         end_column = self._names.index("batch_end_offset")
-        self.rows[HISTORY] = [row for row in self.rows[HISTORY] if row[end_column] <= end_offset]
+        rows = [row for row in self.rows[HISTORY] if row[end_column] <= end_offset]
+        self.rows[HISTORY] = rows
+        del before[len(rows) :]
+        self._grouped[HISTORY].drop_behind(end_offset)
 
     def take(
         self, table: str, *, at_least: int = 1, names: Sequence[str] = ()
@@ -143,20 +164,21 @@ class TableRows:
         ``names`` selects columns, in their order; all by default.
         """
         rows = self.rows[table]
-        grouped = self._grouped.count if table == PARTITIONS else 0
-        if len(rows) + grouped < max(at_least, 1):
+        grouped = self._grouped.get(table)
+        count = 0 if grouped is None else grouped.count
+        if len(rows) + count < max(at_least, 1):
             return None
+        before = [] if grouped is None else self._place_others(table)
         self.rows[table] = []
-        if not grouped:
-            if table == PARTITIONS:
-                self._before.clear()
+        if grouped is None or not count:
+            before.clear()
             return to_record_batch(table, rows, names)
-        found = self._grouped.take()
+        found = grouped.take()
         if rows:
             merged = pa.Table.from_batches([found, to_record_batch(table, rows)])
-            order = _merged(grouped, self._before)
+            order = _merged(count, before)
             found = merged.take(pa.array(order, pa.int64())).combine_chunks().to_batches()[0]
-        self._before.clear()
+        before.clear()
         return found.select(list(names)) if names else found
 
 
@@ -257,11 +279,14 @@ def read_table(
 
 
 def read_tables(
-    plan: ReadPlan, tables: Sequence[str], start_offset: int | None = None
+    plan: ReadPlan,
+    tables: Sequence[str],
+    start_offset: int | None = None,
+    end_offset: int | None = None,
 ) -> dict[str, pa.Table]:
     """Return the rows of several tables of a plan, replayed once, in log order.
 
-    All rows, or those from ``start_offset`` on, the end of a batch.
+    All rows, or those of [start_offset, end_offset), both of them ends of batches.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
@@ -271,7 +296,8 @@ def read_tables(
     if not found:
         return {}
     start = plan.first_offset if start_offset is None else start_offset
-    collected = TableRows(plan, tables, start_offset=start)
+    end = plan.end_offset if end_offset is None else end_offset
+    collected = TableRows(plan, tables, start_offset=start, end_offset=end)
 
     def take(at_least: int) -> None:
         for table, batches in found.items():
@@ -280,7 +306,7 @@ def read_tables(
                 batches.append(batch)
 
     with_partitions = HISTORY in found or PARTITIONS in found
-    items = scan_range(plan, start, plan.end_offset, with_partitions=with_partitions, grouped=True)
+    items = scan_range(plan, start, end, with_partitions=with_partitions, grouped=True)
     with rare_collections():
         for number, item in enumerate(items):
             collected.add(item)

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, NamedTuple, overload
 
 from audit.errors import AuditError
 from audit.plan import CheckpointFile
 from audit.segment_file import FoundBatch
 from audit.typed_rows import Effect
 from audit.typed_tables import EFFECTS, Derived
-from quorum.batch import Record, iterate_records
+from quorum.batch import Record, iterate_records, values_at_once
 from quorum.control import DecodedControl, decode_control
 from quorum.control_origin import origin_headers
 from quorum.errors import LogDamagedError, QuorateError
@@ -34,6 +33,7 @@ from statemachine.delta import ImageDelta
 from statemachine.derivation import BrokerEvent, check_derivable, derive
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.loading import load_checkpoint
+from statemachine.partition_updates import PartitionUpdates, UpdateReader
 from statemachine.records import (
     OWN_API_KEY_MIN,
     AbortTransactionRecord,
@@ -42,12 +42,12 @@ from statemachine.records import (
     PartitionChangeRecord,
     PartitionRecord,
 )
-from statemachine.sections.partitions import PartitionState
 from statemachine.sections.scanned_topics import ScannedTopics
 from statemachine.sections.topics import TopicsImage
 
 _OF_PARTITIONS = frozenset({PartitionRecord.API_KEY, PartitionChangeRecord.API_KEY})
-_PARTITION_KEY = attrgetter("topic_id", "partition_id")
+_KNOWN_MAX = 1 << 15
+"""Records of partitions that a scan remembers, of some hundred bytes each."""
 _ARRAY_16 = 0xDC
 """Begins a msgpack array of more than fifteen elements; lower bytes begin shorter ones."""
 _ONE_BYTE_END = 0x80
@@ -80,20 +80,20 @@ class Visible:
 
 
 class PartitionChanges(NamedTuple):
-    """The records of a batch that does nothing but change partitions, each another one.
+    """The replayed records of a batch that does nothing but create and change partitions.
 
-    As many records, contents, topic names and states, in order. A state is that after its record.
+    They have the offsets from the batch's base offset on, and all of them its timestamp.
     """
 
-    records: list[Record]
-    contents: list[PartitionRecord | PartitionChangeRecord]
+    updates: PartitionUpdates
     topics: list[str | None]
-    states: list[PartitionState]
+    """The topic name of each record."""
     headers: RecordHeaders
 
-    def steps(self) -> list[Step]:
-        """Return the records as steps."""
-        return [Step(*each) for each in zip(self.records, self.contents, self.topics)]
+    def chosen(self, numbers: Sequence[int]) -> PartitionChanges:
+        """Return the changes with these numbers, which count from 0."""
+        topics = [self.topics[number] for number in numbers]
+        return PartitionChanges(self.updates.chosen(numbers), topics, self.headers)
 
 
 @dataclass(slots=True)
@@ -158,6 +158,7 @@ class Scan:
         """The image before the batch that opened the current transaction."""
         self._waiting: list[Visible] = []
         self._mark = 0
+        self._updates = UpdateReader(known_max=_KNOWN_MAX)
 
     @property
     def is_settled(self) -> bool:
@@ -205,23 +206,26 @@ class Scan:
         return ScannedBatch(batch, steps, [], self.is_settled)
 
     def _take_data(self, batch: FoundBatch, *, observe: bool) -> ScannedBatch:
-        if not observe and self._with_partitions and self._replays(batch):
-            return ScannedBatch(batch, [], [])
-        found = iterate_records(batch.data, batch.header, path=batch.path)
+        delta = self._delta
+        if self._with_partitions and delta is not None and delta.transaction is None:
+            if self._grouped or not observe:
+                changes = self._take_updates(delta, batch)
+                if changes is not None:
+                    return ScannedBatch(batch, [], [], partitions=changes)
+            if not observe and self._replays(delta, batch):
+                return ScannedBatch(batch, [], [])
+        found = iterate_records(
+            batch.data, batch.header, path=batch.path, base_position=batch.base_position
+        )
         headers = _headers_of(found[0])
         if not self._with_partitions:
             found = [record for record in found if not _is_of_partition(record.value)]
         contents = [_decode(record) for record in found]
-        delta = self._delta
         if delta is None:
             return ScannedBatch(batch, [Step(*pair) for pair in zip(found, contents)], [])
         if delta.transaction is None and opens_transaction(contents):
             self._before = delta.view()
             observe = True
-        if observe and self._grouped and delta.transaction is None and _are_of_partitions(contents):
-            delta.replay_batch(batch.header, contents, headers)
-            changes = _changes(delta, found, contents, headers)
-            return ScannedBatch(batch, [], [], partitions=changes)
         if observe or delta.transaction is not None:
             observer = _Observer(delta, batch, found, contents, headers, self)
             delta.replay_batch(batch.header, observer, headers)
@@ -232,19 +236,27 @@ class Scan:
         visible = self._settle(batch.header.end_offset)
         return ScannedBatch(batch, steps, visible, self.is_settled)
 
-    def _replays(self, batch: FoundBatch) -> bool:
-        """Replay a batch as a replica does; False for one that concerns a metadata transaction.
+    def _take_updates(self, delta: ImageDelta, batch: FoundBatch) -> PartitionChanges | None:
+        """Replay a batch that only creates and changes partitions; leave another one as it is."""
+        found = values_at_once(
+            batch.data, batch.header, path=batch.path, base_position=batch.base_position
+        )
+        updates = None if found is None else self._updates.read(found[0])
+        if found is None or updates is None:
+            return None
+        headers = found[1] or batch_headers((), found[0][0])
+        delta.replay_batch(batch.header, [updates], headers)
+        name_of = delta.topics.name_of
+        return PartitionChanges(updates, [name_of(each) for each in updates.topic_ids], headers)
 
-        That one is left as it is.
-        """
-        delta = self._delta
-        if delta is None or delta.transaction is not None:
-            return False
+    @staticmethod
+    def _replays(delta: ImageDelta, batch: FoundBatch) -> bool:
+        """Replay a batch as a replica does; leave one that begins a metadata transaction."""
         steps, headers = decode_steps(
             batch.data,
             batch.header,
             path=batch.path,
-            base_position=batch.position - batch.header.position,
+            base_position=batch.base_position,
         )
         if opens_transaction(steps):
             return False
@@ -334,32 +346,6 @@ def _reading(image: MetadataImage, *, with_partitions: bool) -> ImageDelta:
         topics = TopicsImage(topics.ids, topics.names)
     delta.topics = ScannedTopics(topics, delta.tracker)
     return delta
-
-
-def _are_of_partitions(contents: Sequence[MetadataRecord]) -> bool:
-    """Return whether these records change partitions only, each another one."""
-    for content in contents:
-        kind = type(content)
-        if kind is not PartitionChangeRecord and kind is not PartitionRecord:
-            return False
-    if len(contents) == 1:
-        return True
-    return len(set(map(_PARTITION_KEY, contents))) == len(contents)
-
-
-def _changes(
-    delta: ImageDelta,
-    found: list[Record],
-    contents: Sequence[Any],
-    headers: RecordHeaders,
-) -> PartitionChanges:
-    """Return the changes of replayed records: no later record of the batch touched their states."""
-    topics = delta.topics
-    names = [topics.name_of(content.topic_id) for content in contents]
-    states = [topics.partition(content.topic_id, content.partition_id) for content in contents]
-    return PartitionChanges(
-        found, list(contents), names, cast("list[PartitionState]", states), headers
-    )
 
 
 def _is_of_partition(value: bytes | None) -> bool:

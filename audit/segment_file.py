@@ -32,6 +32,11 @@ class FoundBatch(NamedTuple):
     """Log digest at its end; empty if not known."""
     path: str
 
+    @property
+    def base_position(self) -> int:
+        """The position of ``data`` in the file."""
+        return self.position - self.header.position
+
 
 def read_segment(segment: SegmentFile) -> Iterator[FoundBatch]:
     """Yield the batches with a record in the segment's range, in order.

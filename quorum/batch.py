@@ -12,6 +12,7 @@ from quorum.batch_decode import (
     iterate_records,
     record_values,
     values_and_headers,
+    values_at_once,
 )
 from quorum.batch_encode import encode_batch, with_position
 from quorum.batch_header import (
@@ -46,5 +47,6 @@ __all__ = [
     "record_values",
     "scan_batches",
     "values_and_headers",
+    "values_at_once",
     "with_position",
 ]

@@ -294,11 +294,34 @@ def values_and_headers(
     Raises:
         CorruptBatchError: As ``iterate_records``.
     """
+    values, headers, _ = _values(data, header, path, base_position)
+    return values, headers
+
+
+def values_at_once(
+    data: Buffer, header: BatchHeader, *, path: object = None, base_position: int = 0
+) -> tuple[list[bytes | None], RecordHeaders] | None:
+    """Do what ``values_and_headers`` does; None unless every record has the batch's timestamp.
+
+    Also None if a record has a key: only records in our own form are known to have it.
+
+    Raises:
+        CorruptBatchError: As ``iterate_records``.
+    """
+    values, headers, are_plain = _values(data, header, path, base_position)
+    return (values, headers) if are_plain else None
+
+
+def _values(
+    data: Buffer, header: BatchHeader, path: object, base_position: int
+) -> tuple[list[bytes | None], RecordHeaders, bool]:
+    """Return values, the first record's headers, and whether all records are in our own form."""
     buffer, position, end = _plain_records(data, header, path, base_position)
     region = bytes(memoryview(buffer)[position:end])
     position, end = 0, len(region)
     values: list[bytes | None] = []
     headers = _NO_HEADERS
+    are_plain = True
     prefixes = PLAIN_PREFIXES
     try:
         for index in range(header.record_count):
@@ -331,6 +354,7 @@ def values_and_headers(
                         position = after
                         continue
             record, position = _parse_record(region, position, end, header, index)
+            are_plain = False
             values.append(record.value)
             if index == 0:
                 headers = record.headers
@@ -343,4 +367,4 @@ def values_and_headers(
             path,
             base_position,
         )
-    return values, headers
+    return values, headers, are_plain

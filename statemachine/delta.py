@@ -19,6 +19,7 @@ from statemachine.image import MetadataImage, Provenance
 from statemachine.imports import after_batch
 from statemachine.open_image import BatchPosition, OpenImage
 from statemachine.partition_runs import PartitionRun, Step, runs_of
+from statemachine.partition_updates import PartitionUpdates
 from statemachine.producers import apply_command
 from statemachine.records import MetadataRecord, PartitionRecord
 from statemachine.replay import REPLAY
@@ -32,14 +33,15 @@ class ImageDelta(OpenImage):
     def replay_batch(
         self,
         header: BatchPosition,
-        records: Sequence[Step],
+        records: Sequence[Step | PartitionUpdates],
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
         """Apply one data batch and the producer state in its header.
 
         The batch must begin at ``end_offset``. ``headers`` are the record headers of its
-        first record. Partitions that follow one another in a list are applied at once; a sequence
-        of another type is iterated, with the state after each record visible in between.
+        first record. Partitions that follow one another in a list are applied at once, and so are
+        updates, which get the states; a sequence of another type is iterated, with the state after
+        each record visible in between.
 
         Raises:
             ReplayError: A record contradicts the state. The delta must be dropped.
@@ -50,11 +52,14 @@ class ImageDelta(OpenImage):
         self.timestamp_ms = header.max_timestamp
         self.headers = headers
         position = 0
-        step: Step | None = None
+        step: Step | PartitionUpdates | None = None
         try:
             for step in runs_of(records) if type(records) is list and records[1:] else records:
                 if isinstance(step, PartitionRun):
                     self.open_topics().replay_partitions(step.topic_id, step.states)
+                    position += len(step.states)
+                elif isinstance(step, PartitionUpdates):
+                    step.replay(self.open_topics())
                     position += len(step.states)
                 else:
                     REPLAY[type(step)](self, step)
@@ -65,6 +70,8 @@ class ImageDelta(OpenImage):
             if self.source is not None and not self.source.is_finished:
                 self.set_source(after_batch(self.source, headers))
         except ReplayError as error:
+            if isinstance(step, PartitionUpdates):
+                position += len(step.states)
             raise ReplayError(
                 f"{_name_of(step)}: {error.cause}",
                 offset=header.base_offset + position,
@@ -130,7 +137,9 @@ class ImageDelta(OpenImage):
         )
 
 
-def _name_of(step: Step | None) -> str:
+def _name_of(step: Step | PartitionUpdates | None) -> str:
     if step is None:
         return "batch header"
+    if isinstance(step, PartitionUpdates):
+        return type(step.records[len(step.states)]).__name__
     return (PartitionRecord if isinstance(step, PartitionRun) else type(step)).__name__

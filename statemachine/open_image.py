@@ -19,7 +19,8 @@ from statemachine.sections.features import FeaturesDelta, FeaturesImage
 from statemachine.sections.positions import PositionsDelta, PositionsImage
 from statemachine.sections.producers import ProducersDelta, ProducersImage
 from statemachine.sections.security import SecurityDelta, SecurityImage
-from statemachine.sections.topics import TopicsDelta, TopicsImage
+from statemachine.sections.topics import TopicsImage
+from statemachine.sections.topics_delta import TopicsDelta
 from statemachine.sections.tracking import ChangeTracker, RecordKey
 
 HEADER_PRINCIPAL = "principal"

@@ -62,11 +62,11 @@ def _topic(delta: OpenImage, record: records.TopicRecord) -> None:
 
 
 def _partition(delta: OpenImage, record: records.PartitionRecord) -> None:
-    delta.open_topics().replay_partition(record)
+    delta.open_topics().replay_partition(record.topic_id, record.partition_id, record)
 
 
 def _change_partition(delta: OpenImage, record: records.PartitionChangeRecord) -> None:
-    delta.open_topics().replay_change(record)
+    delta.open_topics().replay_change(record.topic_id, record.partition_id, record)
 
 
 def _remove_topic(delta: OpenImage, record: records.RemoveTopicRecord) -> None:

@@ -25,7 +25,8 @@ from statemachine.sections.partitions import (
     LEADER_INDEX,
     PartitionState,
 )
-from statemachine.sections.topics import DerivedChanges, TopicsDelta, TopicsImage
+from statemachine.sections.topics import TopicsImage
+from statemachine.sections.topics_delta import DerivedChanges, TopicsDelta
 from statemachine.sections.tracking import ChangeTracker
 
 SCANNED_MAX = 20_000
@@ -80,10 +81,12 @@ class ScannedTopics(TopicsDelta):
             if old is not None and change is not None:
                 self._replace(topic_id, number, old, change.applied_to(old))
 
-    def replay_partition(self, record: PartitionRecord) -> None:
-        """Create a partition, or replace its state."""
+    def replay_partition(
+        self, topic_id: Uuid, index: int, record: PartitionRecord
+    ) -> PartitionState:
+        """Create a partition, or replace its state; return the state."""
         self._found.clear()
-        super().replay_partition(record)
+        return super().replay_partition(topic_id, index, record)
 
     def replay_partitions(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
         """Do what ``replay_partition`` does for many partitions of a topic."""

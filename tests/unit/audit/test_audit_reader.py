@@ -10,7 +10,7 @@ import pytest
 from audit.arrow_schema import arrow_schema
 from audit.directory import plan_source
 from audit.errors import AuditError
-from audit.history_rows import _KEY_COLUMNS, _SOURCES
+from audit.history_rows import _SOURCES, KEY_COLUMNS
 from audit.reader import read_state
 from audit.schema import HISTORY, TABLES, TYPED_TABLES, columns
 from audit.typed_tables import EFFECTS, WITHOUT_EFFECT
@@ -68,7 +68,7 @@ def test_every_record_type_has_rows() -> None:
     assert not set(EFFECTS) & WITHOUT_EFFECT
     for record_class in RECORD_CLASSES:
         filled = [column for column, _ in _SOURCES[record_class.API_KEY]]
-        assert set(filled) <= set(_KEY_COLUMNS)
+        assert set(filled) <= set(KEY_COLUMNS)
         assert len(set(filled)) == len(filled)
         assert all(hasattr(record_class(), field) for _, field in _SOURCES[record_class.API_KEY])
 

@@ -73,8 +73,8 @@ def test_a_batch_that_changes_a_partition_twice_has_both_states(tmp_path: Path) 
     plan = plan_source(log.home)
     items = list(scan_range(plan, 0, plan.end_offset, grouped=True))
     groups = [getattr(item, "partitions", None) for item in items]
-    assert [None if group is None else len(group.records) for group in groups] == [
-        None, None, 2, None,
+    assert [None if group is None else len(group.topics) for group in groups] == [
+        None, None, 2, 2,
     ]  # fmt: skip
     collected = TableRows(plan, [PARTITIONS])
     for item in items:

@@ -21,7 +21,7 @@ from statemachine.records import (
 )
 from statemachine.sections import scanned_topics
 from statemachine.sections.scanned_topics import ScannedTopics
-from statemachine.sections.topics import TopicsDelta
+from statemachine.sections.topics_delta import TopicsDelta
 from statemachine.sections.tracking import ChangeTracker
 from tests.support.audit_log import AuditLog
 
@@ -69,13 +69,13 @@ def test_a_lookup_by_broker_sees_each_change() -> None:
     steps: list[Callable[[TopicsDelta], object]] = [
         lambda topics: topics.replay_topic(TopicRecord("t", topic_id)),
         lambda topics: topics.replay_partition(
-            PartitionRecord(0, topic_id, (1, 2), (1, 2), leader=1)
+            topic_id, 0, PartitionRecord(replicas=(1, 2), isr=(1, 2), leader=1)
         ),
         lambda topics: topics.replay_partition(
-            PartitionRecord(1025, topic_id, (2, 3), (2, 3), leader=2)
+            topic_id, 1025, PartitionRecord(replicas=(2, 3), isr=(2, 3), leader=2)
         ),
         lambda topics: topics.replay_change(
-            PartitionChangeRecord(0, topic_id, isr=(2,), leader=2, eligible_leader_replicas=(1,))
+            topic_id, 0, PartitionChangeRecord(isr=(2,), leader=2, eligible_leader_replicas=(1,))
         ),
         lambda topics: topics.replay_clear_elr(ClearElrRecord("t")),
         lambda topics: topics.replay_removal(topic_id),

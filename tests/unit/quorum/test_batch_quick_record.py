@@ -16,6 +16,7 @@ from quorum.batch import (
     read_header,
     record_values,
     values_and_headers,
+    values_at_once,
     with_position,
 )
 from quorum.batch_decode import _parse_record, _quick_record
@@ -107,6 +108,11 @@ def test_damaged_records_are_evaluated_alike(data: bytes) -> None:
         seen_damage += expected is None
         assert either(bytes(changed)) == expected
         assert for_replay(bytes(changed)) == parts_of(expected)
+        at_once = all_at_once(bytes(changed))
+        if at_once is not None:
+            assert at_once == parts_of(expected)
+            base = read_header(bytes(changed)).base_timestamp
+            assert all(each.timestamp == base for each in expected or ())
     assert seen_damage > MUTATIONS // 10
 
 
@@ -119,6 +125,9 @@ def test_values_and_headers_are_those_of_the_records(
     data = encode_batch(values, base_offset=7, epoch=3, timestamp=5, headers=headers)
     found = iterate_records(data, read_header(data))
     assert values_and_headers(data, read_header(data)) == (values, found[0].headers)
+    at_once = values_at_once(data, read_header(data))
+    are_quick = max(map(len, values)) < 8192 and headers in ((), (("long", b"x" * 64),))
+    assert at_once == ((values, headers) if are_quick else None)
     assert found[0].headers == headers
 
 
@@ -159,6 +168,13 @@ def test_a_batch_in_its_place_is_not_copied() -> None:
 def for_replay(data: bytes) -> tuple[list[bytes | None], object] | None:
     try:
         return values_and_headers(data, read_header(data))
+    except CorruptBatchError:
+        return None
+
+
+def all_at_once(data: bytes) -> tuple[list[bytes | None], object] | None:
+    try:
+        return values_at_once(data, read_header(data))
     except CorruptBatchError:
         return None
 
