@@ -34,12 +34,14 @@ from quorum.log.layout import SEGMENT_SUFFIX, parse_segment_name, partition_dire
 from quorum.log.readonly import ReadOnlyLog, open_readonly, scan_and_evaluate
 from quorum.log.segment_tail import SegmentTail
 from quorum.ports import FileSystem
-from quorum.types import BOOTSTRAP_SNAPSHOT_ID, NodeId
+from quorum.types import BOOTSTRAP_SNAPSHOT_ID, DigestAt, NodeId
 from snapshot.naming import FileState, parse_name
 from snapshot.reader import CheckpointReader
 
 _ALL = "the option uncommitted reads all of it"
 LOOKS_MAX = 5
+MARKS = 32
+"""Ends of batches that a plan names."""
 """Attempts to list a directory consistently while a running node changes its files."""
 
 
@@ -117,11 +119,26 @@ def _planned(
     with_unknown: bool,
     only_before_damage: bool,
 ) -> ReadPlan:
-    log = open_readonly(source, fs)
-    try:
-        segments = _segments(fs, log)
-    finally:
-        log.close()
+    with closing(open_readonly(source, fs)) as log:
+        return _plan_of(
+            source,
+            log,
+            _segments(fs, log),
+            checkpoints,
+            with_unknown=with_unknown,
+            only_before_damage=only_before_damage,
+        )
+
+
+def _plan_of(
+    source: Path,
+    log: ReadOnlyLog,
+    segments: tuple[SegmentFile, ...],
+    checkpoints: list[CheckpointFile],
+    *,
+    with_unknown: bool,
+    only_before_damage: bool,
+) -> ReadPlan:
     if not segments and not checkpoints:
         raise AuditError(f"{source}: contains neither log segments nor checkpoints")
     problems = list(log.problems)
@@ -155,9 +172,17 @@ def _planned(
         ),
         epochs=log.epochs,
         log_incarnation=log.identity.log_incarnation_id if log.identity is not None else b"",
+        marks=_marks(log, start, reached) if segments else (),
         problems=tuple(problems),
         damage=str(damage) if damage is not None else "",
     )
+
+
+def _marks(log: ReadOnlyLog, start: int, end: int) -> tuple[DigestAt, ...]:
+    """Return ends of batches with their digests: about ``MARKS``, and that of the plan."""
+    wanted = range(end, start, -max(1, -(-(end - start) // MARKS)))
+    found = {mark.offset: mark for mark in map(log.digest_before, wanted) if mark.value}
+    return tuple(found[offset] for offset in sorted(found))
 
 
 def _ends_early(log: ReadOnlyLog, committed: int) -> LogDamagedError:

@@ -16,11 +16,15 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import os
 import re
 import shutil
+import signal
+import sys
 import tempfile
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,13 +32,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from audit.arrow_schema import arrow_schema
-from audit.plan import ReadPlan
+from audit.plan import ReadPlan, cut_evenly
 from audit.reader import read_tables
 from audit.schema import HISTORY, PARTITIONS, TYPED_TABLES
 from audit.segment_file import digest_at
+from quorum.types import DigestAt
 
 LOGS_MAX = 4
 """Most logs whose rows are kept; the one that was asked about longest ago is removed."""
+OFFSETS_CUT_MIN = 50_000
+"""So many offsets are worth a second process."""
+REPLAY_SHARE = 0.55
+"""What replaying a record costs, in parts of what its rows cost with it."""
 RANGES_MAX = 8
 """From so many ranges on, their files are put together."""
 _FORM = "2"
@@ -83,8 +92,7 @@ class LogCache:
         plan = self._plan
         if plan.damage or plan.end_offset > plan.committed_offset:
             return None
-        digest = digest_at(plan, plan.end_offset)
-        if not digest:
+        if not plan.end_digest:
             return None
         found: dict[str, list[Path]] = {}
         for group, members in _GROUPS.items():
@@ -93,7 +101,7 @@ class LogCache:
                 continue
             try:
                 self._log.mkdir(mode=0o700, parents=True, exist_ok=True)
-                ranges = self._complete(self._log / group, members, digest.hex())
+                ranges = self._complete(self._log / group, members)
             except (OSError, pa.ArrowException):
                 return None
             for table in wanted:
@@ -101,19 +109,26 @@ class LogCache:
         self._remove_oldest()
         return found
 
-    def _complete(self, folder: Path, tables: tuple[str, ...], digest: str) -> list[_Range]:
+    def _complete(self, folder: Path, tables: tuple[str, ...]) -> list[_Range]:
         """Return ranges that follow one another up to the end of the plan."""
-        first, end = self._plan.first_offset, self._plan.end_offset
+        plan, first, end = self._plan, self._plan.first_offset, self._plan.end_offset
         ranges = self._known(folder, tables, first)
         done = ranges[-1].end if ranges else first
         if done < end:
-            rows = read_tables(self._plan, tables, done)
-            ranges.append(
-                _keep(folder, _Range(done, end, folder / _named(done, end, digest)), rows)
-            )
+            missing = [
+                _Range(start, mark.offset, folder / _named(start, mark))
+                for start, mark in _cut(plan, done, _processes())
+            ]
+            with _second_process(plan, tables, missing[1:]) as was_helped:
+                _make(plan, tables, missing[0])
+                if not was_helped():
+                    for each in missing[1:]:
+                        _make(plan, tables, each)
+            ranges += missing
         if len(ranges) >= RANGES_MAX:
             whole = {table: _whole(ranges, table) for table in tables}
-            merged = _keep(folder, _Range(first, end, folder / _named(first, end, digest)), whole)
+            merged = _Range(first, end, folder / _named(first, plan.marks[-1]))
+            _keep(merged, whole)
             for each in ranges:
                 shutil.rmtree(each.path, ignore_errors=True)
             ranges = [merged]
@@ -152,8 +167,77 @@ class LogCache:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _named(start: int, end: int, digest: str) -> str:
-    return f"{start:020d}-{end:020d}-{digest}"
+def _named(start: int, end: DigestAt) -> str:
+    return f"{start:020d}-{end.offset:020d}-{end.value.hex()}"
+
+
+def _processes() -> int:
+    """How many processes make rows at once."""
+    return min(2, os.cpu_count() or 1)
+
+
+def _cut(plan: ReadPlan, start: int, processes: int) -> list[tuple[int, DigestAt]]:
+    """Cut [start, end of the plan) into ranges for processes: where each begins and ends.
+
+    The second one first replays what is before it, so it is shorter. A short log is not cut: it
+    would take longer to start a process.
+    """
+    last = plan.marks[-1]
+    if processes > 1 and last.offset - start >= OFFSETS_CUT_MIN:
+        _, wanted = cut_evenly(start, last.offset, processes, REPLAY_SHARE)[0]
+        inside = [
+            each for each in plan.marks if start < each.offset <= min(wanted, last.offset - 1)
+        ]
+        if inside:
+            return [(start, inside[-1]), (inside[-1].offset, last)]
+    return [(start, last)]
+
+
+@contextmanager
+def _second_process(
+    plan: ReadPlan, tables: tuple[str, ...], made: Sequence[_Range]
+) -> Iterator[Callable[[], bool]]:
+    """Let another process make these ranges; if there are none, none is started.
+
+    Yields a function that waits for it, and returns whether it made them. If not, as for want of
+    memory, or because the log is damaged there, they are to be made here.
+    """
+    if not made:
+        yield lambda: True
+        return
+    other = multiprocessing.get_context("spawn").Process(
+        target=_make_quietly, args=(plan, tables, made), daemon=True
+    )
+    try:
+        other.start()
+    except OSError:
+        yield lambda: False
+        return
+
+    def wait() -> bool:
+        other.join()
+        return other.exitcode == 0
+
+    try:
+        yield wait
+    finally:
+        other.kill()
+        other.join()
+
+
+def _make_quietly(plan: ReadPlan, tables: tuple[str, ...], made: Sequence[_Range]) -> None:
+    """Make ranges in a process of their own. Its exit code says whether it did."""
+    # An interruption is the business of the one that waits.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for each in made:
+            _make(plan, tables, each)
+    except Exception:  # noqa: BLE001 - the one that waits makes them, and reports what is wrong
+        sys.exit(1)
+
+
+def _make(plan: ReadPlan, tables: tuple[str, ...], made: _Range) -> None:
+    _keep(made, read_tables(plan, tables, made.start, made.end))
 
 
 def _is_whole(path: Path, tables: tuple[str, ...]) -> bool:
@@ -170,8 +254,9 @@ def _whole(ranges: list[_Range], table: str) -> pa.Table:
     return pa.concat_tables(pq.read_table(each.path / f"{table}.parquet") for each in ranges)
 
 
-def _keep(folder: Path, made: _Range, rows: dict[str, pa.Table]) -> _Range:
+def _keep(made: _Range, rows: dict[str, pa.Table]) -> None:
     """Write the rows and give their folder its name at the end."""
+    folder = made.path.parent
     folder.mkdir(mode=0o700, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix="_", dir=folder))
     try:
@@ -185,4 +270,3 @@ def _keep(folder: Path, made: _Range, rows: dict[str, pa.Table]) -> _Range:
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return made

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 
-from quorum.types import Epoch, EpochStart, SnapshotId
+from quorum.types import DigestAt, Epoch, EpochStart, SnapshotId
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class ReadPlan:
     epochs: tuple[EpochStart, ...] = ()
     log_incarnation: bytes = b""
     """Id of the incarnation that the directory belongs to; empty if not known."""
+    marks: tuple[DigestAt, ...] = ()
+    """Some ends of batches, ascending, to cut a read at; also the plan's end, if known."""
     problems: tuple[str, ...] = ()
     """Damaged or missing parts of the source, one sentence each."""
     damage: str = ""
@@ -75,6 +77,12 @@ class ReadPlan:
     def baseline(self) -> CheckpointFile | None:
         """The checkpoint that covers the offsets below the log start; None if that is 0."""
         return self.checkpoints[0] if self.start_offset > 0 and self.checkpoints else None
+
+    @property
+    def end_digest(self) -> bytes:
+        """The log digest at the end of the plan; empty if it is not known."""
+        marks = self.marks
+        return marks[-1].value if marks and marks[-1].offset == self.end_offset else b""
 
     @property
     def first_offset(self) -> int:
@@ -114,7 +122,7 @@ class ReadPlan:
         found = []
         for start, end in ranges:
             share = round(count * (end - start) / (end_offset - start_offset))
-            found += _cut(start, end, share if start >= whole_until else 1, replay_share)
+            found += cut_evenly(start, end, share if start >= whole_until else 1, replay_share)
         return found
 
     def epoch_at(self, offset: int) -> Epoch:
@@ -130,8 +138,8 @@ class ReadPlan:
         return self.epoch_at(end_offset - 1)
 
 
-def _cut(start: int, end: int, count: int, replay_share: float) -> list[tuple[int, int]]:
-    """Cut a range into ``count`` of equal cost; fewer if it has fewer offsets.
+def cut_evenly(start: int, end: int, count: int, replay_share: float) -> list[tuple[int, int]]:
+    """Cut a range inside a file into ``count`` of equal cost; fewer if it has fewer offsets.
 
     With r for the share and c for the common cost, the next cut is at x + c - r * x, where x is the
     length before it: the cuts follow 1 - (1 - r) ** number.

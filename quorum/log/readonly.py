@@ -23,6 +23,7 @@ from quorum.errors import (
 )
 from quorum.log.config import LogConfig
 from quorum.log.damage import evaluate
+from quorum.log.digest_file import read_digest_file
 from quorum.log.election_store import ElectionFile
 from quorum.log.epoch_evidence import LogFacts, epoch_problems
 from quorum.log.epoch_file import EpochFile
@@ -41,7 +42,14 @@ from quorum.log.segment_tail import SegmentTail
 from quorum.log.side_file import read_file
 from quorum.log.wrong_epoch import of_fall
 from quorum.ports import File, FileSystem
-from quorum.types import LOG_BEGINNING, ElectionState, Epoch, EpochStart, OffsetAndEpoch
+from quorum.types import (
+    LOG_BEGINNING,
+    DigestAt,
+    ElectionState,
+    Epoch,
+    EpochStart,
+    OffsetAndEpoch,
+)
 
 
 @dataclass(slots=True)
@@ -90,6 +98,15 @@ class ReadOnlyLog:
     def digest_at(self, offset: int) -> bytes:
         """Return the log digest below ``offset``; empty if unknown."""
         return b"" if self.segments is None else self.segments.digest_at(offset)
+
+    def digest_before(self, offset: int) -> DigestAt:
+        """Return the log digest at the last end of a batch at or below ``offset``.
+
+        Offset -1 and an empty digest if none is known.
+        """
+        if self.segments is None:
+            return DigestAt(-1, b"")
+        return self.segments.digest_before(offset, self.start.offset)
 
     @property
     def segment_bases(self) -> tuple[int, ...]:
@@ -204,7 +221,8 @@ def _open_segments(
     changes: list[EpochStart] = []
     controls: dict[int, int] = {}
     first = log.start.epoch if bases[0] == log.start.offset else 0
-    tail = SegmentTail(bases[0], first, 0, EMPTY_LOG_DIGEST if bases[0] == 0 else b"")
+    stored_digest = read_digest_file(fs, log.directory, bases[0]) or b""
+    tail = SegmentTail(bases[0], first, 0, stored_digest if bases[0] else EMPTY_LOG_DIGEST)
     for base in bases:
         path = segment_path(log.directory, base)
         if base != tail.end_offset:

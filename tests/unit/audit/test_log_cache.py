@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import stat
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,9 +45,9 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that are replayed into rows."""
     seen: list[tuple[int, int]] = []
 
-    def counted(plan: ReadPlan, tables: list[str], start: int | None = None) -> dict[str, pa.Table]:
-        seen.append((plan.first_offset if start is None else start, plan.end_offset))
-        return read_tables(plan, tables, start)
+    def counted(plan: ReadPlan, tables: list[str], start: int, end: int) -> dict[str, pa.Table]:
+        seen.append((start, end))
+        return read_tables(plan, tables, start, end)
 
     monkeypatch.setattr(log_cache, "read_tables", counted)
     return seen
@@ -94,6 +97,75 @@ def test_a_transaction_that_is_open_between_two_questions(log: AuditLog, tmp_pat
     log.command(EndTransactionRecord())
     log.commit()
     check_answers(log.home, cache)
+
+
+@pytest.fixture
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any log is worth a second process, on any machine."""
+    monkeypatch.setattr(log_cache, "OFFSETS_CUT_MIN", 2)
+    monkeypatch.setattr(log_cache, "_processes", lambda: 2)
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_two_processes_make_the_rows_of_one(
+    log: AuditLog, tmp_path: Path, replays: list[tuple[int, int]]
+) -> None:
+    """Goal: the same rows in the same order, also of a transaction that is cut in two."""
+    cache = tmp_path / "cache"
+    log.command(BeginTransactionRecord("t"))
+    for number in range(log.end):
+        log.command(ConfigRecord(4, "", "a", str(number)))
+    log.command(EndTransactionRecord())
+    log.commit()
+    check_answers(log.home, cache)
+    middle = replays[0][1]
+    assert replays == [(0, middle)] * GROUPS
+    assert 0 < middle < log.end
+    assert len(list(cache.glob("*/*/*"))) == 2 * GROUPS
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_both_processes_begin_at_the_baseline_of_a_trimmed_log(
+    tmp_path: Path, replays: list[tuple[int, int]]
+) -> None:
+    log = trimmed_log(tmp_path / "node")
+    for number in range(9):
+        log.command(ConfigRecord(4, "", "a", str(number)))
+    log.commit()
+    check_answers(log.home, tmp_path / "cache")
+    assert replays == [(0, replays[0][1])] * GROUPS
+    assert replays[0][1] < log.end
+
+
+def _cannot(plan: ReadPlan, tables: tuple[str, ...], made: list[object]) -> None:
+    sys.exit(1)
+
+
+def _never_ends(plan: ReadPlan, tables: tuple[str, ...], made: list[object]) -> None:
+    signal.pause()
+
+
+@pytest.mark.usefixtures("two_processes")
+def test_what_the_second_process_does_not_make_is_made_here(
+    log: AuditLog,
+    tmp_path: Path,
+    replays: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Goal: an answer all the same. Method: one that ends at once, and one that is interrupted."""
+    monkeypatch.setattr(log_cache, "_make_quietly", _cannot)
+    check_answers(log.home, tmp_path / "cache")
+    assert replays[1] == (replays[0][1], log.end)
+    assert len(replays) == 2 * GROUPS
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(log_cache, "_make_quietly", _never_ends)
+    monkeypatch.setattr(log_cache, "_make", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_answers(log.home, tmp_path / "another")
+    assert multiprocessing.active_children() == []
 
 
 def test_a_log_that_was_cut_is_replayed_again(
