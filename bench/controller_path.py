@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
 from quorate.controller.requests import Answer, CommandAccess, RequestContext
-from quorum.batch import with_position
+from quorum.batch import BatchHeader
 from quorum.core.contract.output import LeadershipChanged
 from quorum.core.voters.voter_set import NO_VOTERS, VoterSet
 from quorum.errors import ErrorCode
@@ -57,15 +57,10 @@ class InstantLog:
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:
         return {}
 
-    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        offset = self.log_end_offset
-        stamped = []
-        for batch, count in zip(batches, record_counts, strict=True):
-            stamped.append(with_position(batch, offset, self.epoch))
-            offset += count
-        self._pending += b"".join(stamped)
-        self.log_end_offset = offset
-        return offset
+    def propose(self, batches: Sequence[bytes], headers: Sequence[BatchHeader]) -> int:
+        self._pending += b"".join(batches)
+        self.log_end_offset = headers[-1].end_offset
+        return self.log_end_offset
 
     def voter_set_at(self, end_offset: int) -> VoterSet:
         """Return a set of the first incarnation of the log: nobody recovers here."""

@@ -14,7 +14,7 @@ from quorum.batch_decode import (
     values_and_headers,
     values_at_once,
 )
-from quorum.batch_encode import encode_batch, with_position
+from quorum.batch_encode import encode_batch, encode_with_header, with_position
 from quorum.batch_header import (
     BATCH_BYTES_MAX,
     CODEC_MASK,
@@ -40,6 +40,7 @@ __all__ = [
     "VerifiedBatches",
     "check_crc",
     "encode_batch",
+    "encode_with_header",
     "first_headers",
     "iterate_records",
     "peek_size",

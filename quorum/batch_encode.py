@@ -19,6 +19,7 @@ from quorum.batch_header import (
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
     MAGIC,
+    BatchHeader,
 )
 from quorum.errors import QuorumUsageError
 from quorum.record_prefix import NULL_KEY, PLAIN_PREFIXES, plain_prefix
@@ -124,6 +125,37 @@ def encode_batch(
         QuorumUsageError: No values, an empty value, a number outside its field, or a batch above
             ``BATCH_BYTES_MAX``.
     """
+    batch, _ = encode_with_header(
+        values,
+        base_offset=base_offset,
+        epoch=epoch,
+        timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        headers=headers,
+        control_keys=control_keys,
+    )
+    return batch
+
+
+def encode_with_header(  # noqa: PLR0913 - the fields of a batch, by keyword
+    values: Sequence[bytes],
+    *,
+    base_offset: int,
+    epoch: int,
+    timestamp: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    headers: Sequence[RecordHeader] = (),
+    control_keys: Sequence[bytes] | None = None,
+    position: int = 0,
+) -> tuple[bytes, BatchHeader]:
+    """Return a batch as ``encode_batch`` does, and its header.
+
+    The header is what ``scan_batches`` would find for the batch at ``position`` of some bytes.
+    """
     count = len(values)
     first_headers = _encode_headers(headers) if headers else _EMPTY_HEADERS
     attributes = 0
@@ -148,12 +180,30 @@ def encode_batch(
         size = HEADER_BYTES + len(records)
         if size > BATCH_BYTES_MAX:
             raise QuorumUsageError(f"a batch of {size} bytes, maximum {BATCH_BYTES_MAX}")
-        front = _FRONT.pack(
-            base_offset, size - LENGTH_OVERHEAD_BYTES, epoch, MAGIC, crc32c(records, crc32c(back))
-        )
+        crc = crc32c(records, crc32c(back))
+        front = _FRONT.pack(base_offset, size - LENGTH_OVERHEAD_BYTES, epoch, MAGIC, crc)
     except (struct.error, ValueError) as error:
         raise QuorumUsageError(f"cannot encode a batch: {error}") from error
-    return b"".join((front, back, records))
+    # Create the tuple directly, as ``read_header`` does.
+    header: BatchHeader = tuple.__new__(
+        BatchHeader,
+        (
+            position,
+            size,
+            base_offset,
+            base_offset + count,
+            epoch,
+            crc,
+            attributes,
+            timestamp,
+            timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        ),
+    )
+    return b"".join((front, back, records)), header
 
 
 def with_position(batch: bytes, base_offset: int, epoch: int) -> bytes:

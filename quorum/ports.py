@@ -126,7 +126,8 @@ class LogStore(Protocol):
     ) -> None:
         """Write batches at the end; not durable before ``flush``.
 
-        ``headers`` are those of ``data`` if the caller has verified them; else they are read here.
+        ``headers`` are those of ``data`` if this process has verified or encoded the batches; else
+        ``data`` is read and verified here.
 
         Raises:
             StorageError: ``DiskFullError`` if there is no space (log unchanged).

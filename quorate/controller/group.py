@@ -23,10 +23,10 @@ from quorate.controller.claims import (
     taking_of,
 )
 from quorate.controller.origin_headers import RecordHeaders, command_headers, origin_headers
-from quorate.controller.proposed_group import BatchPlace, Group, PendingAnswer
+from quorate.controller.proposed_group import Group, PendingAnswer
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
 from quorate.controller.unused_numbers import UnusedNumbers
-from quorum.batch import encode_batch
+from quorum.batch import BatchHeader, encode_with_header
 from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
 from statemachine.codec import encode_kafka
 from statemachine.commands import Command, ImportBatch
@@ -65,7 +65,7 @@ _NO_HEADERS: RecordHeaders = ()
 class _Replayed:
     """A batch of the group, to build the uncommitted image again without a later, faulty one."""
 
-    place: BatchPlace
+    place: BatchHeader
     records: Sequence[MetadataRecord]
     headers: RecordHeaders
 
@@ -90,7 +90,7 @@ class GroupFormer:
     begin_departure: BeginDeparture
     answers: list[PendingAnswer] = field(default_factory=list)
     batches: list[bytes] = field(default_factory=list)
-    record_counts: list[int] = field(default_factory=list)
+    batch_headers: list[BatchHeader] = field(default_factory=list)
     size_bytes: int = 0
     needs_proof: bool = False
     """Whether an answer without a batch of its own claims something about the present, which
@@ -241,14 +241,13 @@ class GroupFormer:
         """
         headers = _NO_HEADERS if context is None else origin_headers(context)
         values, record_headers = self._encode_all(records, headers)
-        base = self.delta.end_offset
-        place = BatchPlace(base, base + len(records), self.epoch, self.timestamp_ms)
-        batch = encode_batch(
+        batch, place = encode_with_header(
             values,
-            base_offset=base,
+            base_offset=self.delta.end_offset,
             epoch=self.epoch,
             timestamp=self.timestamp_ms,
             headers=record_headers,
+            position=self.size_bytes,
         )
         try:
             self.delta.replay_batch(place, records, headers)
@@ -275,29 +274,19 @@ class GroupFormer:
         records = prepared.records
         delta = self.delta
         base = delta.end_offset
-        epoch = self.epoch
-        timestamp = self.timestamp_ms
         headers = prepared.headers + command_headers(context, prepared.result, self._fingerprint)
-        place = BatchPlace(
-            base,
-            base + len(records),
-            epoch,
-            timestamp,
-            context.producer_id,
-            context.producer_epoch,
-            context.sequence,
-        )
         try:
             values, record_headers = self._encode_all(records, headers)
-            batch = encode_batch(
+            batch, place = encode_with_header(
                 values,
                 base_offset=base,
-                epoch=epoch,
-                timestamp=timestamp,
+                epoch=self.epoch,
+                timestamp=self.timestamp_ms,
                 producer_id=context.producer_id,
                 producer_epoch=context.producer_epoch,
                 base_sequence=context.sequence,
                 headers=record_headers,
+                position=self.size_bytes,
             )
         except QuorateError as refusal:
             raise CommandError(
@@ -339,7 +328,7 @@ class GroupFormer:
 
     def _keep(self, batch: bytes, replayed: _Replayed) -> None:
         self.batches.append(batch)
-        self.record_counts.append(len(replayed.records))
+        self.batch_headers.append(replayed.place)
         self.size_bytes += len(batch)
         self._replayed.append(replayed)
 

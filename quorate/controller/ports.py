@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from quorum.batch import BatchHeader
 from quorum.core.voters.voter_set import VoterSet
 from quorum.types import NodeId, VersionRange
 
@@ -71,8 +72,11 @@ class LogDriver(Protocol):
         Empty unless this replica leads.
         """
 
-    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        """Append whole batches as one write; positions are stamped into them.
+    def propose(self, batches: Sequence[bytes], headers: Sequence[BatchHeader]) -> int:
+        """Append whole batches as one write.
+
+        They were encoded for the offsets from the log's end on, in this epoch. ``headers`` are
+        theirs, with positions in all of them together.
 
         Returns:
             The end offset of the last batch.

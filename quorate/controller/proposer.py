@@ -316,7 +316,7 @@ class Proposer:
         self._uncommitted_image.push(group)
         self._periodic_tasks.wrote(now_ms)
         self._on_group(len(former.batches))
-        end_offset = self.log.propose(former.batches, former.record_counts)
+        end_offset = self.log.propose(former.batches, former.batch_headers)
         if end_offset != group.end_offset:
             raise violation(
                 "a group gets the offsets it was evaluated with",

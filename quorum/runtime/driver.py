@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from quorum.batch import with_position
+from quorum.batch import BatchHeader
 from quorum.core.contract.events import MessageIgnored
 from quorum.core.contract.local_events import (
     AddVoter,
@@ -60,6 +60,7 @@ from quorum.runtime.delivery import DeferredDelivery, Delivery
 from quorum.runtime.notifications import Notifications, OnSettled
 from quorum.runtime.peer_addresses import PeerAddresses
 from quorum.runtime.ports import Host, Listener, WriteDone, WriteGroup
+from quorum.runtime.proposals import checked_end
 from quorum.runtime.received import proven
 from quorum.runtime.serving import Serving
 from quorum.runtime.tail import TailCache
@@ -173,18 +174,19 @@ class Driver:
             incoming = self._chain.arriving(message)
         self._carry_out(self.node.receive(self._now(), sender, incoming))
 
-    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        """Position the batches, append them as one write and return its end. Leader only."""
+    def propose(self, batches: Sequence[bytes], headers: Sequence[BatchHeader]) -> int:
+        """Append batches as one write and return its end. Leader only.
+
+        They were encoded for the log's end in this epoch, and ``headers`` are theirs.
+        """
         now_ms = self._now()
-        offset = self.node.log_end_offset
-        epoch = self.node.epoch
-        stamped = []
-        for batch, count in zip(batches, record_counts, strict=True):
-            stamped.append(with_position(batch, offset, epoch))
-            offset += count
-        payload = stamped[0] if len(stamped) == 1 else b"".join(stamped)
-        self._carry_out(self.node.propose(now_ms, end_offset=offset, payload=payload))
-        return offset
+        node = self.node
+        end_offset = checked_end(batches, headers, node.log_end_offset, node.epoch)
+        payload = batches[0] if len(batches) == 1 else b"".join(batches)
+        self._carry_out(
+            node.propose(now_ms, end_offset=end_offset, payload=payload, headers=headers)
+        )
+        return end_offset
 
     def read(self, token: int) -> None:
         """Confirm that this replica leads; the listener gets the outcome."""

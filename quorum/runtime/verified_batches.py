@@ -1,10 +1,11 @@
 """Headers of batches in the log's tail that the listener has not got yet.
 
-Batches of a Fetch answer are read and verified when they arrive. Their headers are kept here until
-the batches are committed and delivered, so that the state machine need not read and verify the
-same bytes again. Nothing depends on a header being here: without it, the listener reads the batches
-itself. That is so after a restart, for batches that only the log's files have, and beyond the
-bounds below.
+Batches of a Fetch answer are read and verified when they arrive. Those of this leader come from the
+encoder with their headers. The headers are kept here until the batches are committed and delivered,
+so that the state machine need not read and verify the same bytes again.
+
+Nothing depends on a header being here: without it, the listener reads the batches itself. That is
+so after a restart, for batches that only the log's files have, and beyond the bounds below.
 
 Owned by the event loop.
 """

@@ -13,10 +13,11 @@ from quorate.broker_agent.image_feed import ImageChange, ImageFeed
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
 from quorate.controller.requests import Answer, RequestContext
-from quorum.batch import scan_batches, with_position
+from quorum.batch import BatchHeader, scan_batches
 from quorum.core.contract.output import LeadershipChanged
 from quorum.core.voters.voter_set import NO_VOTERS, VoterSet
 from quorum.errors import InvariantViolation
+from quorum.runtime.proposals import checked_end
 from quorum.types import NodeId, SnapshotId, VersionRange
 from statemachine.batches import decode_batch
 from statemachine.commands import Command
@@ -111,11 +112,10 @@ class ModelController:
         """Return nothing: no feature is upgraded here."""
         return {}
 
-    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+    def propose(self, batches: Sequence[bytes], headers: Sequence[BatchHeader]) -> int:
         """Append; committed at the end of the turn."""
-        for batch, count in zip(batches, record_counts, strict=True):
-            self._pending.append(with_position(batch, self.log_end_offset, self.epoch))
-            self.log_end_offset += count
+        self.log_end_offset = checked_end(batches, headers, self.log_end_offset, self.epoch)
+        self._pending += batches
         return self.log_end_offset
 
     def voter_set_at(self, end_offset: int) -> VoterSet:

@@ -26,7 +26,7 @@ from quorate.client.watch import Watch, WatchEvent
 from quorate.services.change_message import change_batch
 from quorate.services.commands import to_command
 from quorate.services.results import to_result
-from quorum.batch import scan_batches, with_position
+from quorum.batch import BatchHeader, scan_batches
 from quorum.errors import ErrorCode
 from quorum.types import Uuid
 from quorum.v1 import commands_pb2 as wire
@@ -48,15 +48,12 @@ class RecordingController(ModelController):
         self.data: list[bytes] = []
         super().__init__()
 
-    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
-        at = self.log_end_offset
-        for batch, count in zip(batches, record_counts, strict=True):
-            data = with_position(batch, at, self.epoch)
-            (header,) = scan_batches(data)
-            self.batches.append(change_batch(data, header))
-            self.data.append(data)
-            at += count
-        return super().propose(batches, record_counts)
+    def propose(self, batches: Sequence[bytes], headers: Sequence[BatchHeader]) -> int:
+        for batch in batches:
+            (header,) = scan_batches(batch)
+            self.batches.append(change_batch(batch, header))
+            self.data.append(batch)
+        return super().propose(batches, headers)
 
 
 class World:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from quorate.controller.controller import Controller
-from quorum.batch import with_position
+from quorum.batch import BatchHeader, with_position
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
 from quorum.core.contract.output import LeadershipChanged
 from quorum.core.voters.voter_set import NO_VOTERS, VoterSet
+from quorum.runtime.proposals import checked_end
 from quorum.types import NO_NODE, NodeId, VersionRange
 
 ME: NodeId = 1
@@ -43,11 +44,12 @@ class FakeLogDriver:
 
     # ------------------------------------------------------------------ the port
 
-    def propose(self, batches: Sequence[bytes], record_counts: Sequence[int]) -> int:
+    def propose(self, batches: Sequence[bytes], headers: Sequence[BatchHeader]) -> int:
         assert self.can_write
         self.proposals.append(len(batches))
-        for batch, count in zip(batches, record_counts, strict=True):
-            self._store(with_position(batch, self.log_end_offset, self.epoch), count)
+        checked_end(batches, headers, self.log_end_offset, self.epoch)
+        for batch, header in zip(batches, headers, strict=True):
+            self._store(batch, header.record_count)
         return self.log_end_offset
 
     def voter_versions(self) -> Mapping[NodeId, Sequence[VersionRange] | None]:

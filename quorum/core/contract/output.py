@@ -63,8 +63,8 @@ class Append:
     epochs: tuple[EpochStart, ...] = ()
     """Every epoch that starts inside the range, ascending."""
     headers: Sequence[BatchHeader] = ()
-    """The batch headers in ``payload``, if the runtime has verified them; the core has no use for
-    them."""
+    """The batch headers in ``payload``, if this process verified or encoded the batches; the core
+    has no use for them."""
 
 
 @value

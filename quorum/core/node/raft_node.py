@@ -45,6 +45,8 @@ from quorum.types import NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey, Sna
 if TYPE_CHECKING:
     import random
 
+    from quorum.batch import BatchHeader
+
 _ROLE_CHANGES_MAX = 8
 """Bound of role changes in one entry point; a restarted lone leader needs four."""
 
@@ -67,12 +69,7 @@ class RaftNode:
         relays: RelayPlan = NO_RELAYS,
     ) -> None:
         self._core = CoreState(
-            config=config,
-            cluster_id=cluster_id,
-            me=me,
-            rng=rng,
-            bootstrap=bootstrap,
-            relays=relays,
+            config=config, cluster_id=cluster_id, me=me, rng=rng, bootstrap=bootstrap, relays=relays
         )
         self._is_started = False
 
@@ -94,14 +91,16 @@ class RaftNode:
         handle(self._begin(now_ms), sender, message)
         return self._finish()
 
-    def propose(self, now_ms: int, *, end_offset: int, payload: bytes) -> Output:
-        """Append whole batches covering [``log_end.offset``, ``end_offset``) in this epoch.
+    def propose(
+        self, now_ms: int, *, end_offset: int, payload: bytes, headers: Sequence[BatchHeader] = ()
+    ) -> Output:
+        """Append whole batches [``log_end.offset``, ``end_offset``) of this epoch, with headers.
 
         Raises:
             QuorumUsageError: Not a leader that may write, an empty range, or more than
                 ``uncommitted_bytes_max`` uncommitted; nothing has changed.
         """
-        commitment.propose(self._begin(now_ms), end_offset, payload)
+        commitment.propose(self._begin(now_ms), end_offset, payload, headers)
         return self._finish()
 
     def read(self, now_ms: int, token: int) -> Output:

@@ -5,7 +5,9 @@ See: Raft sections 5.3 and 5.4.2; KIP-595 (high watermark).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from quorum.core.contract.events import RecordsAppended
 from quorum.core.contract.output import Append
@@ -16,6 +18,9 @@ from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
 from quorum.core.voters import majority
 from quorum.errors import QuorumUsageError
+
+if TYPE_CHECKING:
+    from quorum.batch import BatchHeader
 
 _end_offset = attrgetter("end_offset")
 
@@ -65,7 +70,9 @@ def advance_high_watermark(core: CoreState, leader: Leader) -> None:
         answer_held(core, leader, fetch)
 
 
-def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
+def propose(
+    core: CoreState, end_offset: int, payload: bytes, headers: Sequence[BatchHeader] = ()
+) -> None:
     """Append ``payload`` as the records [log end, ``end_offset``) of this epoch.
 
     Raises:
@@ -83,7 +90,8 @@ def propose(core: CoreState, end_offset: int, payload: bytes) -> None:
         raise QuorumUsageError(f"{leader.uncommitted_bytes} uncommitted bytes are the limit")
     leader.uncommitted.append((end_offset, size))
     leader.uncommitted_bytes += size
-    append(core, leader, Append(base_offset, end_offset, core.epoch, payload))
+    effect = Append(base_offset, end_offset, core.epoch, payload, headers=headers)
+    append(core, leader, effect)
 
 
 def append(core: CoreState, leader: Leader, effect: Append) -> None:
