@@ -16,7 +16,7 @@ from typing import Any, cast
 from immutables import Map
 
 from quorum.types import Uuid
-from statemachine.records import PartitionRecord
+from statemachine.records import PartitionChangeRecord, PartitionRecord
 from statemachine.sections.map_delta import EMPTY_MAP, NestedMapDelta
 from statemachine.sections.partition_index import PartitionIndexDelta, PartitionSet, place
 from statemachine.sections.partitions import (
@@ -24,6 +24,7 @@ from statemachine.sections.partitions import (
     ISR_INDEX,
     LEADER_INDEX,
     PartitionState,
+    changed_state,
 )
 from statemachine.sections.topics import TopicsImage
 from statemachine.sections.topics_delta import DerivedChanges, TopicsDelta
@@ -32,6 +33,7 @@ from statemachine.sections.tracking import ChangeTracker
 SCANNED_MAX = 20_000
 """Most partitions that are scanned for each broker event, which takes some milliseconds."""
 
+_KINDS = (ISR_INDEX, LEADER_INDEX, ELR_INDEX)
 _Groups = dict[Uuid, dict[int, PartitionState]]
 
 
@@ -44,8 +46,8 @@ class ScannedTopics(TopicsDelta):
         super().__init__(base, tracker)
         self._index = None
         self._flat = _FlatGroups(base.partitions)
-        self._found: dict[tuple[int, int], PartitionSet] = {}
-        """What was scanned since the last change, by index and broker."""
+        self._found: dict[int, tuple[PartitionSet, ...]] = {}
+        """What was scanned since the last change, by broker: a set per index."""
         # The same calls on dictionaries.
         self._partitions = cast("NestedMapDelta[Uuid, int, PartitionState]", self._flat)
 
@@ -53,19 +55,19 @@ class ScannedTopics(TopicsDelta):
         """Return the partitions whose ISR contains the broker."""
         if self._is_indexed():
             return super().in_isr_of(broker_id)
-        return self._scanned(ISR_INDEX, broker_id, lambda state: broker_id in state.isr)
+        return self._scanned(broker_id)[ISR_INDEX]
 
     def led_by(self, broker_id: int) -> PartitionSet:
         """Return the partitions that the broker leads."""
         if self._is_indexed():
             return super().led_by(broker_id)
-        return self._scanned(LEADER_INDEX, broker_id, lambda state: state.leader == broker_id)
+        return self._scanned(broker_id)[LEADER_INDEX]
 
     def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""
         if self._is_indexed():
             return super().eligible_of(broker_id)
-        return self._scanned(ELR_INDEX, broker_id, lambda state: broker_id in state.elr)
+        return self._scanned(broker_id)[ELR_INDEX]
 
     def leads_any(self, broker_id: int) -> bool:
         """Whether the broker leads at least one partition."""
@@ -98,6 +100,23 @@ class ScannedTopics(TopicsDelta):
         self._found.clear()
         return super().replay_removal(topic_id)
 
+    def replay_change(
+        self, topic_id: Uuid, index: int, change: PartitionChangeRecord
+    ) -> PartitionState:
+        """Change a partition; return the new state."""
+        states = self._flat.groups_by_id.get(topic_id)
+        old = None if states is None else states.get(index)
+        if states is None or old is None:
+            return super().replay_change(topic_id, index, change)  # It refuses.
+        # Nearly all records of a log: what ``_replace`` does, without a call.
+        state = changed_state(old, change)
+        states[index] = state
+        if self._found:
+            self._found.clear()
+        if self._index is not None:
+            self._index.changed((topic_id, index), old, state)
+        return state
+
     def _replace(
         self, topic_id: Uuid, index: int, old: PartitionState, new: PartitionState
     ) -> None:
@@ -118,19 +137,21 @@ class ScannedTopics(TopicsDelta):
             self._index = None
         return index
 
-    def _scanned(
-        self, kind: int, broker_id: int, has: Callable[[PartitionState], bool]
-    ) -> PartitionSet:
-        known = self._found.get((kind, broker_id))
+    def _scanned(self, broker_id: int) -> tuple[PartitionSet, ...]:
+        """Return the broker's sets of all indexes: an event asks for several of them."""
+        known = self._found.get(broker_id)
         if known is not None:
             return known
-        words: dict[bytes, int] = {}
+        words: tuple[dict[bytes, int], ...] = ({}, {}, {})
         for topic_id, states in self._flat.groups_by_id.items():
             for number, state in states.items():
-                if has(state):
+                has = (broker_id in state.isr, state.leader == broker_id, broker_id in state.elr)
+                if True in has:
                     word, bit = place((topic_id, number))
-                    words[word] = words.get(word, 0) | bit
-        found = self._found[kind, broker_id] = PartitionSet(words)
+                    for kind in _KINDS:
+                        if has[kind]:
+                            words[kind][word] = words[kind].get(word, 0) | bit
+        found = self._found[broker_id] = tuple(map(PartitionSet, words))
         return found
 
 
