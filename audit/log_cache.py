@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from audit.arrow_schema import arrow_schema
-from audit.plan import ReadPlan, cut_evenly
+from audit.plan import REPLAY_SHARE, ReadPlan, cut_evenly
 from audit.reader import read_tables
 from audit.schema import HISTORY, PARTITIONS, TYPED_TABLES
 from audit.segment_file import digest_at
@@ -42,8 +42,6 @@ LOGS_MAX = 4
 """Most logs whose rows are kept; the one that was asked about longest ago is removed."""
 OFFSETS_CUT_MIN = 50_000
 """So many offsets are worth a second process."""
-REPLAY_SHARE = 0.55
-"""What replaying a record costs, in parts of what its rows cost with it."""
 RANGES_MAX = 8
 """From so many ranges on, their files are put together."""
 _FORM = "2"

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from audit.cycle_collection import rare_collections
 from audit.errors import AuditError
-from audit.plan import ReadPlan
+from audit.plan import REPLAY_SHARE, ReadPlan
 from audit.reader import needs_state, read_state, read_table
 from quorum.errors import StorageError
 
@@ -24,8 +24,6 @@ TASKS_DEFAULT_WITH_REPLAY = 2
 """Four would replay so much that two cores gain nothing by them."""
 TASK_OFFSETS_MIN = 20_000
 """A task of fewer offsets takes longer to start than to run."""
-REPLAY_SHARE = 0.3
-"""Processor time to replay a record in parts of that to make its row: 0.25 to 0.45, by table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from pyspark.sql.types import StructType
 
 from audit.directory import plan_source
 from audit.history_rows import HistoryWanted
-from audit.plan import CheckpointFile, ReadPlan, SegmentFile
+from audit.plan import REPLAY_SHARE, CheckpointFile, ReadPlan, SegmentFile
 from audit.reader import needs_state
 from audit.schema import HISTORY, TABLES, columns
 from audit.source import ClusterMetadataSource
-from audit.source_reader import REPLAY_SHARE, TASK_OFFSETS_MIN, Question
+from audit.source_reader import TASK_OFFSETS_MIN, Question
 from quorum.types import OffsetAndEpoch
 from statemachine.records import RECORD_TYPES
 from tests.support.audit_answers import trimmed_log
