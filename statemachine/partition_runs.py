@@ -10,7 +10,7 @@ never taken for a known one. Loading and replay both take a run at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from quorum.errors import RecordCodecError, UnknownRecordError
 from quorum.types import Uuid
@@ -31,7 +31,7 @@ TOPIC_BYTES = len(UUID_HEAD) + 16
 _BYTES_MIN = HEAD_BYTES + max(NUMBER_ENDS.values()) + TOPIC_BYTES
 
 _SHARED_MAX = 1 << 12
-_shared: dict[PartitionState, PartitionState] = {}
+_shared: dict[tuple[Any, ...], PartitionState] = {}
 
 
 class PartitionRun:
@@ -68,8 +68,21 @@ def runs_of(records: Sequence[Step]) -> list[Step]:
         if record.topic_id != topic_id or record.partition_id in states:
             topic_id, states = record.topic_id, {}
             steps.append(PartitionRun(topic_id, states))
-        state = state_of(record)
-        states[record.partition_id] = _shared.get(state) or _share(state)
+        # The tuple that the state is, without what makes its parts shared: mostly it is known.
+        content = (
+            record.replicas,
+            record.isr,
+            record.removing_replicas,
+            record.adding_replicas,
+            record.leader,
+            record.leader_recovery_state,
+            record.leader_epoch,
+            record.partition_epoch,
+            record.directories,
+            record.eligible_leader_replicas or (),
+            record.last_known_elr or (),
+        )
+        states[record.partition_id] = _shared.get(content) or _share(state_of(record))
     return steps
 
 

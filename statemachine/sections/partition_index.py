@@ -109,6 +109,30 @@ def union(sets: Sequence[PartitionSet]) -> PartitionSet:
     return PartitionSet(found)
 
 
+class _SharedWord:
+    """The first word of topics with the same placement."""
+
+    __slots__ = ("_states", "isr", "leader")
+
+    def __init__(
+        self,
+        isr: Mapping[int, int],
+        leader: Mapping[int, int],
+        states: tuple[PartitionState, ...],
+    ) -> None:
+        self.isr = isr
+        self.leader = leader
+        self._states = states
+        """Kept, so that no other state gets the identity of one of them."""
+
+
+_SHARED_MAX = 1 << 10
+"""Placements that are remembered. When they are that many, all are forgotten."""
+_SHARED_PARTITIONS_MAX = 64
+"""Topics with more partitions are not looked up."""
+_shared: dict[tuple[int, ...], _SharedWord] = {}
+
+
 class PartitionIndexDelta:
     """The three indexes being changed together with the partitions."""
 
@@ -138,23 +162,43 @@ class PartitionIndexDelta:
 
     def first_word(
         self, topic_id: Uuid, states: Mapping[int, PartitionState]
-    ) -> tuple[dict[int, int], dict[int, int]]:
+    ) -> tuple[Mapping[int, int], Mapping[int, int]]:
         """Return the first word of a topic put together: ISR and leader bits by broker.
 
         Partitions behind that word are added to the indexes here, and those with ELRs, which are
-        rare.
+        rare. The bits must not be changed: topics of the same placement share them.
         """
+        if len(states) > _SHARED_PARTITIONS_MAX:
+            return self._first_word(topic_id, states)[:2]
+        # Partitions that are alike have one state, so its identity says which it is.
+        key = (*states, *[id(state) for state in states.values()])
+        known = _shared.get(key)
+        if known is not None:
+            return known.isr, known.leader
+        isr, leader, is_whole = self._first_word(topic_id, states)
+        if is_whole:
+            if len(_shared) >= _SHARED_MAX:
+                _shared.clear()
+            _shared[key] = _SharedWord(isr, leader, tuple(states.values()))
+        return isr, leader
+
+    def _first_word(
+        self, topic_id: Uuid, states: Mapping[int, PartitionState]
+    ) -> tuple[dict[int, int], dict[int, int], bool]:
+        """As ``first_word``, and whether the bits are those of all partitions."""
         isr: dict[int, int] = {}
         leader: dict[int, int] = {}
+        is_whole = True
         for number, state in states.items():
             if number >= _WORD or state.elr:
                 self.added((topic_id, number), state)
+                is_whole = False
                 continue
             bit = 1 << number
             for broker in state.isr:
                 isr[broker] = isr.get(broker, 0) | bit
             leader[state.leader] = leader.get(state.leader, 0) | bit
-        return isr, leader
+        return isr, leader, is_whole
 
     def removed(self, key: PartitionKey, state: PartitionState) -> None:
         """Remove a deleted partition from the indexes."""
@@ -215,7 +259,7 @@ def _store_words(
     index: BrokerWordsDelta,
     groups: dict[int, MapMutation[bytes, int]],
     word: bytes,
-    bits_of: dict[int, int],
+    bits_of: Mapping[int, int],
 ) -> None:
     """Store one word for many brokers; ``groups`` are those that are open already."""
     for broker, bits in bits_of.items():

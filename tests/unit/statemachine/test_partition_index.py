@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from statemachine.sections import partition_index
 from statemachine.sections.broker_words import NO_PARTITIONS
 from statemachine.sections.partition_index import PartitionIndexDelta, PartitionKey, PartitionSet
 from statemachine.sections.partitions import PartitionState
@@ -56,3 +57,47 @@ def test_no_number_makes_a_large_word() -> None:
     for number in NUMBERS:
         index.added((TOPICS[0], number), PartitionState(isr=(1,), leader=1))
     assert all(bits < 1 << 1024 for bits in index.isr.words(1).values())
+
+
+@pytest.mark.parametrize(("shared_max", "partitions_max"), [(1000, 64), (3, 64), (1000, 2)])
+@pytest.mark.parametrize("seed", range(5))
+def test_topics_of_one_placement_are_found_like_all_others(
+    monkeypatch: pytest.MonkeyPatch, seed: int, shared_max: int, partitions_max: int
+) -> None:
+    """Goal: shared words are of the same numbers and states. Method: few states in many orders.
+
+    Some states are made anew, where the ones before may have been; some have an ELR.
+    """
+    monkeypatch.setattr(partition_index, "_shared", {})
+    monkeypatch.setattr(partition_index, "_SHARED_MAX", shared_max)
+    monkeypatch.setattr(partition_index, "_SHARED_PARTITIONS_MAX", partitions_max)
+    rng = random.Random(seed)
+    kept = [state(rng)._replace(elr=()) for _ in range(3)]
+    index = PartitionIndexDelta(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
+    model: dict[PartitionKey, PartitionState] = {}
+    for number in range(300):
+        topic_id = number.to_bytes(16, "big")
+        first = rng.choice((0, 0, 0, 1, 1023))
+        states = {
+            first + each: rng.choice(kept) if rng.random() < 0.9 else state(rng)
+            for each in range(rng.randrange(1, 4))
+        }
+        index.added_topic(topic_id, states)
+        model |= {(topic_id, each): found for each, found in states.items()}
+        assert len(partition_index._shared) <= shared_max
+        assert all(len(key) <= 2 * partitions_max for key in partition_index._shared)
+    for broker in range(-1, 4):
+        in_isr = PartitionSet(index.isr.words(broker))
+        led = PartitionSet(index.leader.words(broker))
+        eligible = PartitionSet(index.elr.words(broker))
+        assert list(in_isr) == sorted(key for key, each in model.items() if broker in each.isr)
+        assert list(led) == sorted(key for key, each in model.items() if broker == each.leader)
+        assert list(eligible) == sorted(key for key, each in model.items() if broker in each.elr)
+
+
+def test_topics_of_one_placement_share_their_words() -> None:
+    index = PartitionIndexDelta(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
+    states = {0: PartitionState(isr=(1, 2), leader=1), 1: PartitionState(isr=(2, 1), leader=2)}
+    first, second = (index.first_word(topic_id, dict(states)) for topic_id in TOPICS[:2])
+    assert first == ({1: 3, 2: 3}, {1: 1, 2: 2})
+    assert all(one is other for one, other in zip(first, second, strict=True))

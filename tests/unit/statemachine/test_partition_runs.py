@@ -18,6 +18,7 @@ from statemachine.delta import ImageDelta
 from statemachine.dump import StateDigest
 from statemachine.image import EMPTY_IMAGE
 from statemachine.loading import load_checkpoint
+from statemachine.partition_runs import PartitionRun, runs_of
 from statemachine.records import (
     ConfigRecord,
     Extra,
@@ -25,6 +26,7 @@ from statemachine.records import (
     PartitionRecord,
     TopicRecord,
 )
+from statemachine.sections.partitions import state_of
 
 LEVEL = FeatureLevelRecord("metadata.version", 33)
 PLAIN = PartitionRecord(
@@ -190,3 +192,20 @@ def test_an_image_with_partitions_is_not_loaded_into():
     base = replayed([LEVEL, topic("t"), partition("t", 0)])
     assert ImageDelta(EMPTY_IMAGE).open_topics().may_load(b"t" * 16) is False
     assert ImageDelta(base).open_topics().may_load(b"t" * 16) is False
+
+
+def test_a_state_is_known_by_all_its_fields_in_their_order() -> None:
+    """Goal: no record gets the state of another. Method: one value in each field in turn."""
+    lists = ("replicas", "isr", "removing_replicas", "adding_replicas")
+    elrs = ("eligible_leader_replicas", "last_known_elr")
+    numbers = ("leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
+    plain = PartitionRecord(0, b"t" * 16, (1,), (1,), (1,), (1,), eligible_leader_replicas=(1,))
+    records = [replace(plain, partition_id=1, last_known_elr=None, directories=(b"d" * 16,))]
+    records += [replace(plain, **{name: (2,)}) for name in (*lists, *elrs)]
+    records += [replace(plain, **{name: 7}) for name in numbers]
+    for at, record in enumerate(records * 2):
+        records_of_a_topic = [replace(record, partition_id=at), replace(plain, partition_id=99)]
+        (run,) = runs_of(records_of_a_topic)
+        assert isinstance(run, PartitionRun)
+        assert run.states == {at: state_of(record), 99: state_of(plain)}
+        assert runs_of(records_of_a_topic)[0].states[at] is run.states[at]
