@@ -4,7 +4,7 @@ A map of ten thousand random keys copies three nodes for each key that it gets, 
 no cache of the processor. A new topic has a word for each of a dozen brokers, in two indexes. So
 new words wait twice. First they are kept by topic, beside the words of all brokers. When they are
 some thousands, they are sorted by broker and kept beside each broker's map. When a broker has
-two thousand, they are put into its map together: one broker at a time, because that takes a
+a thousand, they are put into its map together: one broker at a time, because that takes a
 millisecond, and all brokers of a cluster get there at about the same time.
 """
 
@@ -19,7 +19,7 @@ from statemachine.sections.map_delta import EMPTY_MAP
 
 NEW_WORDS_MAX = 6144
 """Words kept by topic: to sort them by broker takes about a millisecond."""
-RECENT_MAX = 2048
+RECENT_MAX = 1024
 """Words beside the map of one broker, above which they are put into it before long."""
 _WORDS_PER_TURN = 1024
 """For each so many new words, one broker more is put together."""
