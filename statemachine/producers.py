@@ -31,6 +31,7 @@ from statemachine.sections.producers import (
     ProducersDelta,
     ProducerState,
     ProducersView,
+    answered_request,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def check_sequence(
     """
     producer_id, epoch = claim.producer_id, claim.producer_epoch
     sequence, oldest_open = claim.sequence, claim.oldest_open
-    state = view.producers.state(producer_id)
+    state = view.producers.states.get(producer_id)
     if state is None:
         raise _unknown(view, producer_id)
     if state.owner and state.owner != claim.owner:
@@ -304,7 +305,7 @@ def first_answer_to_request(
     name = view.producers.names.get(claim.producer_id)
     if name is None:
         return None
-    first = view.producers.answered(name, request_id)
+    first = answered_request(view.producers, name, request_id)
     if first is None:
         return None
     if first.fingerprint and first.fingerprint != claim.fingerprint:

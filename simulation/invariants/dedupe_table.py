@@ -28,7 +28,7 @@ class DedupeTable(Invariant):
             batch = self.run_observer.batches[boundary]
             if batch.is_control or batch.producer_id < 0:
                 continue
-            state = image.producers.state(batch.producer_id)
+            state = image.producers.states.get(batch.producer_id)
             if state is None or state.epoch != batch.producer_epoch:
                 # Expired, or renewed by a later command of the same range.
                 continue

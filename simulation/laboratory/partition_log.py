@@ -167,7 +167,7 @@ def _replayed(image: ProducersImage, data: bytes) -> ProducersDelta:
 
 def _learn(producers: ProducersDelta, producer_id: int, epoch: int) -> None:
     """Record a producer's first batch of an epoch: a partition learns of producers by batches."""
-    known = producers.state(producer_id)
+    known = producers.states.get(producer_id)
     if known is None:
         # Ids come from the controller; a partition sees them in any order.
         producers.next_id = producer_id

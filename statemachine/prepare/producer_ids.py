@@ -112,7 +112,7 @@ def _check_request(command: InitProducerId) -> None:
 
 def _init_anonymous(view: View, command: InitProducerId, context: EvaluationContext) -> Prepared:
     producer_id = command.producer_id
-    state = None if producer_id == NONE else view.producers.state(producer_id)
+    state = None if producer_id == NONE else view.producers.states.get(producer_id)
     if state is None:
         return _hand_out(_next_ids(view, 1), 0)
     name = view.producers.names.get(producer_id)
@@ -137,7 +137,7 @@ def _init_anonymous(view: View, command: InitProducerId, context: EvaluationCont
 
 def _init_replaced(view: View, command: InitProducerId, old: ProducerState) -> Prepared:
     """Answer a producer whose id was replaced after its last epoch (360.3)."""
-    successor = view.producers.state(old.successor_id)
+    successor = view.producers.states.get(old.successor_id)
     if successor is None:
         return _hand_out(_next_ids(view, 1), 0)
     is_unused = successor.epoch == 0 and successor.last_sequence == NONE
@@ -150,7 +150,7 @@ def _init_replaced(view: View, command: InitProducerId, old: ProducerState) -> P
 def _init_named(
     view: View, command: InitProducerId, name: str, context: EvaluationContext
 ) -> Prepared:
-    known = view.producers.transactional(name)
+    known = view.producers.transactional_ids.get(name)
     fresh = TransactionalIdRecord(
         transactional_id=name,
         timeout_ms=command.timeout_ms,
@@ -182,7 +182,7 @@ def _init_named(
         raise _is_fenced(view, command, known.producer_id, epoch)
     fresh.previous_producer_id = known.previous_producer_id
     fresh.last_producer_epoch = epoch if expects else NONE
-    state = view.producers.state(known.producer_id)
+    state = view.producers.states.get(known.producer_id)
     # If the producer's state has expired, its id must not be used again.
     newest = EPOCH_EXHAUSTED if state is None else _newest_epoch(known, state)
     if newest >= EPOCH_EXHAUSTED:

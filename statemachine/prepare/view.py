@@ -10,6 +10,7 @@ from statemachine.delta import ImageDelta
 from statemachine.image import MetadataImage
 from statemachine.records import ELR_VERSION
 from statemachine.sections.cluster import BrokerRegistration
+from statemachine.sections.configs import topic_value
 
 View: TypeAlias = MetadataImage | ImageDelta
 """An image, or a delta: the leader evaluates against everything it has proposed."""
@@ -22,14 +23,14 @@ def is_elr_enabled(view: View) -> bool:
 
 def min_insync_replicas(view: View, topic_name: str) -> int:
     """Return ``min.insync.replicas`` of a topic: its own, the cluster's default, or 1."""
-    value = view.configs.topic_value(topic_name, MIN_INSYNC_REPLICAS)
+    value = topic_value(view.configs, topic_name, MIN_INSYNC_REPLICAS)
     # An imported log may contain values that our catalogue would refuse.
     return max(1, int(value)) if value is not None and _is_number(value) else 1
 
 
 def allows_unclean_election(view: View, topic_name: str) -> bool:
     """Whether a topic, or else the cluster's default, allows unclean leader election."""
-    return view.configs.topic_value(topic_name, UNCLEAN_LEADER_ELECTION) == "true"
+    return topic_value(view.configs, topic_name, UNCLEAN_LEADER_ELECTION) == "true"
 
 
 def registered_brokers(view: View) -> list[BrokerRegistration]:

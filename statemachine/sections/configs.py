@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from immutables import Map
 
@@ -30,27 +29,24 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-class ConfigsView(ABC):
+class ConfigsView(Protocol):
     """Lookups that the configurations image and a delta over it answer alike."""
 
-    __slots__ = ()
-
-    @abstractmethod
     def value(self, resource_type: int, resource_name: str, key: str) -> str | None:
         """Return the value set for exactly this resource."""
 
-    @abstractmethod
     def of(self, resource_type: int, resource_name: str) -> Map[str, str]:
         """Return all values set for exactly this resource; empty if there are none."""
 
-    def topic_value(self, topic: str, key: str) -> str | None:
-        """Return a topic's value, else the cluster default's; None if neither is set."""
-        value = self.value(ResourceType.TOPIC, topic, key)
-        return value if value is not None else self.value(ResourceType.BROKER, "", key)
+
+def topic_value(configs: ConfigsView, topic: str, key: str) -> str | None:
+    """Return a topic's value, else the cluster default's; None if neither is set."""
+    value = configs.value(ResourceType.TOPIC, topic, key)
+    return value if value is not None else configs.value(ResourceType.BROKER, "", key)
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigsImage(ConfigsView):
+class ConfigsImage:
     """Configurations at one position. A resource without values is absent."""
 
     resources: Map[ConfigResource, Map[str, str]] = EMPTY_MAP
@@ -64,7 +60,7 @@ class ConfigsImage(ConfigsView):
         return self.resources.get((resource_type, resource_name), _NO_VALUES)
 
 
-class ConfigsDelta(ConfigsView):
+class ConfigsDelta:
     """Configurations under change."""
 
     __slots__ = ("_resources", "_tracker")

@@ -7,25 +7,15 @@ share structure with their base map, so settling costs no more than the changes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from immutables import Map, MapMutation
 
+from statemachine.sections.map_lookup import Lookup
+
 K = TypeVar("K")
 V = TypeVar("V")
-D = TypeVar("D")
 G = TypeVar("G")
-Key = TypeVar("Key", contravariant=True)
-Value = TypeVar("Value", covariant=True)
-
-
-class Lookup(Protocol[Key, Value]):
-    """The ``get`` of a map."""
-
-    @overload
-    def __call__(self, key: Key, /) -> Value | None: ...
-    @overload
-    def __call__(self, key: Key, default: D, /) -> Value | D: ...
 
 
 class MapDelta(Generic[K, V]):

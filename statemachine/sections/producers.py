@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from immutables import Map
 
@@ -88,37 +88,41 @@ class ProducerState(NamedTuple):
         return next((entry for entry in self.applied if entry.sequence == sequence), None)
 
 
-class ProducersView:
-    """Lookups that the producers image and a delta over it answer alike."""
+class ProducersView(Protocol):
+    """What the producers image and a delta over it have alike."""
 
-    __slots__ = ()
+    @property
+    def next_id(self) -> int:
+        """Every lower producer id has been assigned."""
 
-    next_id: int
-    """Every lower producer id has been assigned."""
-    states: ReadMap[int, ProducerState]
-    transactional_ids: ReadMap[str, TransactionalIdRecord]
-    names: ReadMap[int, str]
-    """Transactional id by the producer id that it holds; derived from ``transactional_ids``."""
-    requests: ReadMap[str, tuple[AnsweredRequest, ...]]
-    """First answers by transactional id; they outlive its epochs and producer ids."""
+    @property
+    def states(self) -> ReadMap[int, ProducerState]:
+        """State by producer id; none if it was never assigned or has expired."""
 
-    def state(self, producer_id: int) -> ProducerState | None:
-        """Return that producer's state; None if it was never assigned or has expired."""
-        return self.states.get(producer_id)
+    @property
+    def transactional_ids(self) -> ReadMap[str, TransactionalIdRecord]:
+        """State by transactional id."""
 
-    def transactional(self, transactional_id: str) -> TransactionalIdRecord | None:
-        """Return the state of that transactional id."""
-        return self.transactional_ids.get(transactional_id)
+    @property
+    def names(self) -> ReadMap[int, str]:
+        """Transactional id by the producer id that it holds; from ``transactional_ids``."""
 
-    def answered(self, transactional_id: str, request_id: str) -> AnsweredRequest | None:
-        """Return the first answer to a request of that writer, if it is still kept."""
-        kept = self.requests.get(transactional_id, ())
-        return next((each for each in reversed(kept) if each.request_id == request_id), None)
+    @property
+    def requests(self) -> ReadMap[str, tuple[AnsweredRequest, ...]]:
+        """First answers by transactional id; they outlive its epochs and producer ids."""
+
+
+def answered_request(
+    producers: ProducersView, transactional_id: str, request_id: str
+) -> AnsweredRequest | None:
+    """Return the first answer to a request of that writer, if it is still kept."""
+    kept = producers.requests.get(transactional_id, ())
+    return next((each for each in reversed(kept) if each.request_id == request_id), None)
 
 
 @dataclass(frozen=True, slots=True)
-class ProducersImage(ProducersView):
-    """Producers at one position."""
+class ProducersImage:
+    """Producers at one position; see ``ProducersView``."""
 
     next_id: int = 0
     states: Map[int, ProducerState] = EMPTY_MAP
@@ -127,7 +131,7 @@ class ProducersImage(ProducersView):
     requests: Map[str, tuple[AnsweredRequest, ...]] = EMPTY_MAP
 
 
-class ProducersDelta(ProducersView):
+class ProducersDelta:
     """Producers under change.
 
     Nearly every command changes ``states``; the maps of transactional ids are opened when one
@@ -136,14 +140,12 @@ class ProducersDelta(ProducersView):
 
     __slots__ = ("_tracker", "names", "next_id", "requests", "states", "transactional_ids")
 
-    states: MapDelta[int, ProducerState]
-
     def __init__(self, base: ProducersImage, tracker: ChangeTracker) -> None:
         self.next_id = base.next_id
-        self.states = MapDelta(base.states)
-        self.transactional_ids = base.transactional_ids
-        self.names = base.names
-        self.requests = base.requests
+        self.states: MapDelta[int, ProducerState] = MapDelta(base.states)
+        self.transactional_ids: ReadMap[str, TransactionalIdRecord] = base.transactional_ids
+        self.names: ReadMap[int, str] = base.names
+        self.requests: ReadMap[str, tuple[AnsweredRequest, ...]] = base.requests
         self._tracker = tracker
 
     def settle(self) -> ProducersImage:
@@ -321,7 +323,7 @@ class ProducersDelta(ProducersView):
 
     def replay_request(self, name: str, answered: AnsweredRequest) -> None:
         """Keep the first answer to a request of that writer, in place of its oldest one."""
-        if self.answered(name, answered.request_id) is not None:
+        if answered_request(self, name, answered.request_id) is not None:
             return
         kept = self.requests.get(name, ())
         if kept:

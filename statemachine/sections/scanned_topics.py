@@ -11,13 +11,13 @@ What changed since the base is not tracked: nobody writes a checkpoint from here
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from immutables import Map
 
 from quorum.types import Uuid
 from statemachine.records import PartitionChangeRecord, PartitionRecord
-from statemachine.sections.map_delta import EMPTY_MAP, NestedMapDelta
+from statemachine.sections.map_delta import EMPTY_MAP
 from statemachine.sections.partition_index import PartitionIndexDelta, PartitionSet, place
 from statemachine.sections.partitions import (
     ELR_INDEX,
@@ -49,7 +49,7 @@ class ScannedTopics(TopicsDelta):
         self._found: dict[int, tuple[PartitionSet, ...]] = {}
         """What was scanned since the last change, by broker: a set per index."""
         # The same calls on dictionaries.
-        self._partitions = cast("NestedMapDelta[Uuid, int, PartitionState]", self._flat)
+        self._partitions = self._flat
 
     def in_isr_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ISR contains the broker."""

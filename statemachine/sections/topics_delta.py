@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
-from immutables import Map
+from immutables import Map, MapMutation
 
 from quorum.errors import ReplayError
 from quorum.types import NO_NODE, Uuid, uuid_to_text
@@ -40,6 +40,30 @@ _TOPIC = TopicRecord.API_KEY
 _PARTITION = PartitionRecord.API_KEY
 
 
+class PartitionMaps(Protocol):
+    """Partitions by topic and number, under change; ``NestedMapDelta`` has these methods."""
+
+    def find(self, group: Uuid, key: int, /) -> PartitionState | None:
+        """Return one partition as of now, or None."""
+
+    def group(self, group: Uuid, /) -> Map[int, PartitionState]:
+        """Return the partitions of a topic as of now."""
+
+    def groups(self) -> list[Uuid]:
+        """Return every topic with partitions, in no particular order."""
+
+    def open_group(
+        self, group: Uuid, /
+    ) -> MapMutation[int, PartitionState] | dict[int, PartitionState]:
+        """Return the partitions of a topic, opened for changing."""
+
+    def drop_group(self, group: Uuid, /) -> Map[int, PartitionState]:
+        """Remove the partitions of a topic and return them."""
+
+    def settle(self) -> Map[Uuid, Map[int, PartitionState]]:
+        """Return the immutable map of maps as of now."""
+
+
 class DerivedChanges(Protocol):
     """The changes of one event in one topic (``statemachine.derivation``)."""
 
@@ -58,9 +82,7 @@ class TopicsDelta:
     def __init__(self, base: TopicsImage, tracker: ChangeTracker) -> None:
         self.ids: MapDelta[str, Uuid] = MapDelta(base.ids)
         self.names: MapDelta[Uuid, str] = MapDelta(base.names)
-        self._partitions: NestedMapDelta[Uuid, int, PartitionState] = NestedMapDelta(
-            base.partitions
-        )
+        self._partitions: PartitionMaps = NestedMapDelta(base.partitions)
         # Without partitions before, as when a checkpoint is loaded, they are indexed all at once
         # when the index is first needed.
         self._index = (
@@ -222,7 +244,9 @@ class TopicsDelta:
 
         ``changes_in`` returns a topic's changes: None for a partition that does not change.
         """
-        partitions, modified = self._partitions, self._tracker.modified
+        # A subclass with other maps overrides this method.
+        partitions = cast("NestedMapDelta[Uuid, int, PartitionState]", self._partitions)
+        modified = self._tracker.modified
         store = IndexMoves(self._indexed()).store
         # Many partitions share one state. Its change is found once for all topics with the same
         # settings: by its identity, which is its own as long as it is kept here.

@@ -105,13 +105,13 @@ def zombies_write(patch: pytest.MonkeyPatch) -> None:
     """A partition that does not compare producer epochs."""
 
     def check(view: object, claim: object, **options: object) -> Fresh | Duplicate:
-        state = view.producers.state(claim.producer_id)  # type: ignore[attr-defined]
+        state = view.producers.states.get(claim.producer_id)  # type: ignore[attr-defined]
         if state is not None and claim.producer_epoch < state.epoch:  # type: ignore[attr-defined]
             return Fresh()
         return check_sequence(view, claim, **options)  # type: ignore[arg-type]
 
     def apply(producers: object, header: object, headers: object) -> None:
-        state = producers.state(header.producer_id)  # type: ignore[attr-defined]
+        state = producers.states.get(header.producer_id)  # type: ignore[attr-defined]
         if state is None or header.producer_epoch >= state.epoch:  # type: ignore[attr-defined]
             apply_command(producers, header, headers)  # type: ignore[arg-type]
 
@@ -257,7 +257,7 @@ def unknown_producers_write(patch: pytest.MonkeyPatch) -> None:
     """A partition that takes any sequence of a producer that it does not know."""
 
     def check(view: object, claim: object, **options: object) -> Fresh | Duplicate:
-        if view.producers.state(claim.producer_id) is None:  # type: ignore[attr-defined]
+        if view.producers.states.get(claim.producer_id) is None:  # type: ignore[attr-defined]
             return Fresh()
         return check_sequence(view, claim, **options)  # type: ignore[arg-type]
 

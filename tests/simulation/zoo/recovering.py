@@ -172,7 +172,7 @@ def former_process_writes_on(patch: Patch) -> None:
         *,
         may_wait: bool = True,
     ) -> BrokerGeneration | None:
-        state = former.delta.producers.state(context.producer_id)
+        state = former.delta.producers.states.get(context.producer_id)
         if type(command) is WithPosition and state and context.producer_epoch < state.epoch:
             context.producer_id = NO_PRODUCER
         return evaluate(former, command, context, on_answer, may_wait=may_wait)

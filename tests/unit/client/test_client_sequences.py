@@ -111,7 +111,7 @@ def test_a_command_that_came_before_an_older_one_is_asked_again():
             assert {configs.value(2, "t", name) for name in values} == {"5000000"}
             batches = [each.sequence for each in node.numbered]
         assert len(batches) > 5
-        state = node.bench.controller.image.producers.state(node.numbered[0].producer_id)
+        state = node.bench.controller.image.producers.states.get(node.numbered[0].producer_id)
         assert [entry.sequence for entry in state.applied] == sorted(
             entry.sequence for entry in state.applied
         )

@@ -327,7 +327,7 @@ def test_a_name_can_be_taken_before_the_first_write():
             await write(old, 1)
             await new.begin_epoch()
             await new.begin_epoch()
-            assert node.producers.transactional("deploy").producer_epoch == 1
+            assert node.producers.transactional_ids.get("deploy").producer_epoch == 1
             with pytest.raises(ProducerFencedError):
                 await write(old, 2)
             with pytest.raises(ProducerFencedError):

@@ -276,7 +276,7 @@ def test_the_last_epoch_is_followed_by_another_producer_id(epoch, raises_itself)
             seen = node.numbered[-1]
             expected = (50, 32_766) if raises_itself else (51, 0)
             assert (seen.producer_id, seen.producer_epoch) == expected
-            old = node.producers.state(50)
+            old = node.producers.states.get(50)
             assert (old.epoch, old.successor_id) == (
                 (32_766, -1) if raises_itself else (32_767, 51)
             )
@@ -296,7 +296,7 @@ def test_a_named_ordered_client_begins_its_epoch_through_its_name():
             await client.begin_epoch()
             await write(client, 4)
             assert node.numbered[-1].producer_epoch == 1
-            known = node.producers.transactional("deploy")
+            known = node.producers.transactional_ids.get("deploy")
             assert (known.producer_epoch, known.last_producer_epoch) == (1, 0)
             assert "RefusedError" in await ends_of(client, ["x"])
             async with ordered(node, writer="deploy") as new:

@@ -177,7 +177,7 @@ def test_a_process_that_wakes_after_its_name_has_expired_commits_no_position(wri
             consumer = old.consumer(position=LogPosition(0), max_bytes=1)
             await consumer.poll(max_wait_ms=0)
             await process(node, Held(10**6))
-            known = node.producers.transactional(GROUP)
+            known = node.producers.transactional_ids.get(GROUP)
             node.append(ExpireProducerRecord(known.producer_id), RemoveTransactionalIdRecord(GROUP))
             if writes_before:
                 # What depends on no position goes on under another producer (360.4).

@@ -214,7 +214,7 @@ def test_records_that_do_not_replay_are_kept_out_of_the_log(monkeypatch):
     ]
     assert bench.log.proposals == [2]
     assert bench.value() == "2"
-    assert bench.controller.image.producers.state(500) is None
+    assert bench.controller.image.producers.states.get(500) is None
     assert len(bench.faults) == 1
 
 

@@ -41,7 +41,7 @@ def test_a_follower_replays_what_the_leader_knows_of_a_writer():
             )
         machine.apply(data)
     assert machine.image == bench.controller.image
-    state = machine.image.producers.state(who["producer_id"])
+    state = machine.image.producers.states.get(who["producer_id"])
     assert [is_refusal(entry.answer) for entry in state.applied] == [False, True]
 
 
@@ -61,4 +61,4 @@ def test_a_checkpoint_for_kafkas_readers_holds_what_a_writer_was_answered():
     machine = StateMachine()
     machine.load(OffsetAndEpoch(end, epoch), pieces)
     assert machine.image == image
-    assert image.producers.transactional("writer") is not None
+    assert image.producers.transactional_ids.get("writer") is not None

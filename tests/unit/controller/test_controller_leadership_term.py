@@ -235,7 +235,7 @@ def test_silent_producers_expire():
     bench.tick(12_000)
     assert bench.last_records() == [ExpireProducerRecord(first)]
     bench.log.settle()
-    assert bench.controller.image.producers.state(second) is not None
+    assert bench.controller.image.producers.states.get(second) is not None
 
 
 def test_kafkas_codec_writes_kafkas_records_without_headers():

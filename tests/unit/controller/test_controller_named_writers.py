@@ -77,7 +77,7 @@ def test_nothing_but_the_name_raises_a_named_producers_epoch(by):
             principal=ANN if by.startswith("Init") else BOB,
         )
         assert answer.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert bench.controller.image.producers.state(producer_id).epoch == epoch
+    assert bench.controller.image.producers.states.get(producer_id).epoch == epoch
     assert writer.ask(set_config(1)).code is OK
 
 
@@ -184,7 +184,7 @@ def test_requests_are_kept_when_the_producer_id_is_replaced():
     bench = Bench(producer_expiration_ms=10_000_000)
     first = Writer(bench).ask(set_config(1), "r")
     image = bench.controller.image
-    known = image.producers.transactional("deploy")
+    known = image.producers.transactional_ids.get("deploy")
     assert known.producer_id == 0
     rotate(bench, 0)
     later = Writer(bench)
@@ -319,5 +319,5 @@ def test_an_idle_producer_is_kept_when_its_records_are_trimmed_and_goes_when_it_
     assert gone.code is ErrorCode.UNKNOWN_PRODUCER_ID
     assert (gone.known_producer.was_assigned, gone.known_producer.producer_epoch) == (True, -1)
     producers = bench.controller.image.producers
-    assert (producers.transactional("deploy"), dict(producers.requests)) == (None, {})
+    assert (producers.transactional_ids.get("deploy"), dict(producers.requests)) == (None, {})
     assert busy.ask(set_config(4)).code is OK

@@ -252,7 +252,7 @@ def test_the_refusal_of_a_repeat_is_final_also_for_copies_that_come_late():
     assert answers["refused"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert answers["late copy"] == answers["refused"]
     assert bench.controller.image.configs.value(2, "later", "retention.ms") is None
-    state = bench.controller.image.producers.state(pid)
+    state = bench.controller.image.producers.states.get(pid)
     assert (state.last_sequence, is_refusal(state.applied[0].answer)) == (0, True)
 
 

@@ -27,6 +27,7 @@ from statemachine.records import (
     TopicRecord,
 )
 from statemachine.sections.cluster import DIRECTORY_LOST
+from statemachine.sections.configs import topic_value
 
 A, B = b"a" * 16, b"b" * 16
 ELR = FeatureLevelRecord("eligible.leader.replicas.version", 1)
@@ -247,10 +248,10 @@ def test_version_1_agrees_with_the_change_builder(seed):
 
     rules = ElectionRules(
         is_acceptable=is_acceptable,
-        min_isr=int(configs.topic_value("orders", "min.insync.replicas")),
+        min_isr=int(topic_value(configs, "orders", "min.insync.replicas")),
         is_elr_enabled=image.features.level("eligible.leader.replicas.version") > 0,
     )
-    allows_unclean = configs.topic_value("orders", "unclean.leader.election.enable") == "true"
+    allows_unclean = topic_value(configs, "orders", "unclean.leader.election.enable") == "true"
     for index, state in sorted(image.topics.partitions_of(A).items()):
         if joins:
             concerned = state.leader == NO_NODE

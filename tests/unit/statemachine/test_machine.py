@@ -162,7 +162,7 @@ def test_producer_state_comes_from_the_batch_header():
             headers=(("principal", b"User:a"), ("open", b"2"), ("answer", b"\x80")),
         )
     )
-    state = machine.image.producers.state(0)
+    state = machine.image.producers.states.get(0)
     assert (state.last_sequence, state.oldest_open, state.last_timestamp_ms) == (3, 2, 1002)
     assert state.applied == (Applied(3, 3, 2, b"\x80"),)
 

@@ -106,7 +106,7 @@ def test_a_named_writer_keeps_its_id_and_bumps_its_epoch():
     image, first = run(replayed(), "n")
     image, second = run(image, "n")
     assert (first, second) == ((0, 0), (0, 1))
-    known = image.producers.transactional("n")
+    known = image.producers.transactional_ids.get("n")
     assert (known.producer_epoch, known.last_producer_epoch) == (1, -1)
 
 
@@ -122,7 +122,7 @@ def test_the_expected_identity_decides():
     image, _ = run(replayed(), "n")
     image, bumped = run(image, "n", 0, 0)
     assert bumped == (0, 1)
-    assert image.producers.transactional("n").last_producer_epoch == 0
+    assert image.producers.transactional_ids.get("n").last_producer_epoch == 0
     assert init(image, "n", 0, 0).records == []
     assert run(image, "n", 0, 0)[1] == (0, 1)
     assert refusal(image, "n", 5, 0) is ErrorCode.INVALID_PRODUCER_EPOCH
@@ -139,7 +139,7 @@ def test_after_a_takeover_the_old_identity_is_refused():
 def test_an_exhausted_epoch_rotates_and_its_lost_reply_is_answered_again():
     image, rotated = run(exhausted(), "n", 7, 32_766)
     assert rotated == (8, 0)
-    known = image.producers.transactional("n")
+    known = image.producers.transactional_ids.get("n")
     assert (known.previous_producer_id, known.last_producer_epoch) == (7, 32_766)
     assert init(image, "n", 7, 32_766).records == []
     assert run(image, "n", 7, 32_766)[1] == (8, 0)
@@ -320,6 +320,6 @@ def test_all_that_is_known_of_a_transactional_id_survives_a_checkpoint():
     image = replayed(InitProducerRecord(9, 3), known)
     values = [encode_record(record) for record in dump_records(image)]
     again = replayed(*(decode_record(value) for value in values))
-    assert again.producers.transactional("n") == known
+    assert again.producers.transactional_ids.get("n") == known
     replaced = dataclasses.replace(known, status=4, partitions=())
-    assert replayed(replaced, base=again).producers.transactional("n") == replaced
+    assert replayed(replaced, base=again).producers.transactional_ids.get("n") == replaced

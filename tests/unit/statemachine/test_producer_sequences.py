@@ -73,7 +73,7 @@ class Log:
 
     @property
     def state(self):
-        return self.delta.producers.state(PRODUCER)
+        return self.delta.producers.states.get(PRODUCER)
 
 
 def refused(log, code, *args, **kwargs):
@@ -183,7 +183,7 @@ def test_who_and_what_survive_a_checkpoint():
     for value in dump_values(image):
         again.replay(decode_record(value))
     assert again.view().producers == image.producers
-    assert again.producers.state(PRODUCER).answer_to(0).fingerprint == b"c" * 16
+    assert again.producers.states.get(PRODUCER).answer_to(0).fingerprint == b"c" * 16
 
 
 def test_a_row_with_fingerprints_of_other_commands_is_damage():
