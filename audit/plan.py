@@ -15,8 +15,8 @@ from itertools import pairwise
 
 from quorum.types import DigestAt, Epoch, EpochStart, SnapshotId
 
-REPLAY_SHARE = 0.4
-"""Processor time to replay a record in parts of that to make its row: 0.35 to 0.45, by table."""
+REPLAY_SHARE = 0.45
+"""Processor time to replay a record in parts of that to make its row: 0.35 to 0.5, by table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,10 @@ def check_derivable(record: MetadataRecord) -> None:
         )
 
 
+_Settings: TypeAlias = tuple[int, bool]
+"""The least size of the ISR, and whether the election may be unclean, of a topic."""
+
+
 def derive(view: DerivationView, event: BrokerEvent) -> list[PartitionChangeRecord]:
     """Return the partition changes that follow from ``event``, by topic id and partition.
 
@@ -122,14 +126,27 @@ def derivation_of(view: DerivationView, event: BrokerEvent) -> Derivation:
 
 
 class Derivation:
-    """What one event does to partitions, found topic by topic."""
+    """What one event does to partitions, found topic by topic.
+
+    Invariants:
+        1. Nothing that it refers to refers back, so the changes of tens of thousands of partitions
+           are freed at once, without a search for cycles.
+    """
 
     def __init__(self, view: DerivationView, affected: PartitionSet, rules: _RulesV1) -> None:
         self._view = view
         self.affected = affected
         """Every partition that may change, and some that do not."""
-        self.changes_in = rules.changes_in
+        self._rules = rules
+        self._by_settings: dict[_Settings, TopicChanges] = {}
+
+    def changes_in(self, topic_id: Uuid) -> TopicChanges:
         """Return a topic's changes, to be asked for the state of each partition."""
+        settings = self._rules.settings_of(topic_id)
+        found = self._by_settings.get(settings)
+        if found is None:
+            found = self._by_settings[settings] = TopicChanges(self._rules, settings)
+        return found
 
     def records(self) -> Iterator[PartitionChangeRecord]:
         """Yield the changes as records, by topic id and partition."""
@@ -150,7 +167,7 @@ class TopicChanges:
 
     __slots__ = ("_derive", "_settings", "known")
 
-    def __init__(self, rules: _RulesV1, settings: tuple[int, bool]) -> None:
+    def __init__(self, rules: _RulesV1, settings: _Settings) -> None:
         self._derive = rules.change
         self._settings = settings
         self.known: dict[tuple[object, ...], AlikeChange | None] = {}
@@ -195,6 +212,12 @@ class _Outcome:
     is_unclean: bool = False
 
 
+def _settings(min_isr: str | None, unclean: str | None) -> _Settings:
+    is_number = min_isr is not None and min_isr.isascii() and min_isr.isdecimal()
+    wanted = max(1, int(min_isr)) if min_isr is not None and is_number else 1
+    return wanted, unclean == "true"
+
+
 class _RulesV1:
     """Derivation version 1 over one view and event. Frozen: a fix needs a new version."""
 
@@ -212,32 +235,20 @@ class _RulesV1:
         configs = view.configs
         self._default_min_isr = configs.value(ResourceType.BROKER, "", _MIN_ISR_CONFIG)
         self._default_unclean = configs.value(ResourceType.BROKER, "", _UNCLEAN_CONFIG)
-        self._by_settings: dict[tuple[int, bool], TopicChanges] = {}
-        self._default = self._changes_with(self._default_min_isr, self._default_unclean)
+        self._default = _settings(self._default_min_isr, self._default_unclean)
 
-    def changes_in(self, topic_id: Uuid) -> TopicChanges:
-        """Return the changes in a topic, by its min.insync.replicas and unclean election."""
+    def settings_of(self, topic_id: Uuid) -> _Settings:
+        """Return what decides in a topic beside the states."""
         name = self._view.topics.name_of(topic_id) or ""
         values = self._view.configs.of(ResourceType.TOPIC, name)
         if not values:
             return self._default
-        return self._changes_with(
+        return _settings(
             values.get(_MIN_ISR_CONFIG, self._default_min_isr),
             values.get(_UNCLEAN_CONFIG, self._default_unclean),
         )
 
-    def _changes_with(self, min_isr: str | None, unclean: str | None) -> TopicChanges:
-        is_number = min_isr is not None and min_isr.isascii() and min_isr.isdecimal()
-        wanted = max(1, int(min_isr)) if min_isr is not None and is_number else 1
-        settings = (wanted, unclean == "true")
-        found = self._by_settings.get(settings)
-        if found is None:
-            found = self._by_settings[settings] = TopicChanges(self, settings)
-        return found
-
-    def change(
-        self, state: PartitionState, settings: tuple[int, bool]
-    ) -> PartitionChangeRecord | None:
+    def change(self, state: PartitionState, settings: _Settings) -> PartitionChangeRecord | None:
         """Return the change of every partition in this state, or None; it names no partition."""
         min_isr, unclean_allowed = settings
         outcome = _Outcome(
