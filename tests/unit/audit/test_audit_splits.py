@@ -78,7 +78,7 @@ def test_the_number_of_tasks_follows_the_offsets() -> None:
     assert len(question.splits(plan, 0, 2 * TASK_OFFSETS_MIN)) == 2
     assert len(question.splits(plan, 0, 10**6)) == 2
     assert len(Question(HISTORY, ("ConfigRecord",)).splits(plan, 0, 10**6)) == 4
-    assert len(Question(HISTORY, tasks=9).splits(plan, 0, 100)) == 9
+    assert len(Question(HISTORY, tasks=9).splits(plan, 0, 1000)) == 9
 
 
 @pytest.mark.parametrize(

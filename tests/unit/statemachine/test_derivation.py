@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 
 import pytest
@@ -12,12 +11,7 @@ from quorum.errors import ReplayError, UnknownRecordError
 from quorum.types import NO_NODE
 from statemachine.codec import encode_record
 from statemachine.delta import ImageDelta
-from statemachine.derivation import (
-    DERIVATION_VERSION,
-    check_derivable,
-    derivation_of,
-    derive,
-)
+from statemachine.derivation import DERIVATION_VERSION, check_derivable, derive
 from statemachine.election import Election, ElectionRules, WantedChange, build_change
 from statemachine.image import EMPTY_IMAGE
 from statemachine.records import (
@@ -34,7 +28,6 @@ from statemachine.records import (
 )
 from statemachine.sections.cluster import DIRECTORY_LOST
 from statemachine.sections.configs import topic_value
-from statemachine.sections.partitions import AlikeChange
 
 A, B = b"a" * 16, b"b" * 16
 ELR = FeatureLevelRecord("eligible.leader.replicas.version", 1)
@@ -396,24 +389,3 @@ def replayed_at_once(*records):
     batch = encode_batch(values, base_offset=0, epoch=1, timestamp=1)
     delta.replay_batch(read_header(batch), list(records))
     return delta.finish()
-
-
-def living_changes():
-    return sum(isinstance(each, AlikeChange) for each in gc.get_objects())
-
-
-def test_the_changes_of_an_event_are_freed_without_a_search_for_cycles():
-    """Goal: tens of thousands of them wait for no collector. Method: it is off meanwhile."""
-    image = image_of(*brokers(1, 2, 3), partition(0, (1, 2, 3)), partition(1, (2, 1, 3)))
-    gc.collect()
-    gc.disable()
-    try:
-        before = living_changes()
-        derived = derivation_of(image, fence(1))
-        assert len(list(derived.records())) == 2
-        assert living_changes() == before + 2
-        del derived
-        after(image, fence(1))
-        assert living_changes() == before
-    finally:
-        gc.enable()
