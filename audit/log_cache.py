@@ -77,6 +77,11 @@ class LogCache:
         ]  # fmt: skip
         self._log = folder / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
+    def has_some(self, table: str) -> bool:
+        """Whether rows of a table were kept by an earlier question, if not all of them."""
+        group = next(name for name, members in _GROUPS.items() if table in members)
+        return bool(self._known(self._log / group, _GROUPS[group], self._plan.first_offset))
+
     def files(self, tables: Collection[str]) -> dict[str, list[Path]] | None:
         """Return files with all rows of these tables; replay what is missing, and keep it.
 

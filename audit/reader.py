@@ -283,10 +283,14 @@ def read_tables(
     tables: Sequence[str],
     start_offset: int | None = None,
     end_offset: int | None = None,
+    *,
+    topic: str | None = None,
 ) -> dict[str, pa.Table]:
     """Return the rows of several tables of a plan, replayed once, in log order.
 
-    All rows, or those of [start_offset, end_offset), both of them ends of batches.
+    All rows, or those of [start_offset, end_offset), both of them ends of batches. ``topic``: of
+    ``partitions`` only that topic's rows are needed; there may be others, and ``change_index``
+    counts its own derived changes. Not for ``history``.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError, StorageError: As
@@ -305,8 +309,10 @@ def read_tables(
             if batch is not None:
                 batches.append(batch)
 
-    with_partitions = HISTORY in found or PARTITIONS in found
-    items = scan_range(plan, start, end, with_partitions=with_partitions, grouped=True)
+    partitions_of: Collection[str] | None = None
+    if HISTORY not in found and (topic is not None or PARTITIONS not in found):
+        partitions_of = () if topic is None or PARTITIONS not in found else (topic,)
+    items = scan_range(plan, start, end, partitions_of=partitions_of, grouped=True)
     with rare_collections():
         for number, item in enumerate(items):
             collected.add(item)

@@ -8,7 +8,7 @@ Runs on Spark executors: its imports must not reach an event loop, gRPC or proto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from audit.errors import AuditError
@@ -34,16 +34,15 @@ def scan_range(
     end_offset: int,
     *,
     with_state: bool = True,
-    with_partitions: bool = True,
+    partitions_of: Collection[str] | None = None,
     with_data: bool = True,
     grouped: bool = False,
 ) -> Iterator[Baseline | ScannedBatch]:
     """Yield everything in [start_offset, end_offset): the baseline if it is in range, then batches.
 
     Without ``with_state`` nothing is replayed before the range, and the batches lack topic names,
-    derived changes and typed changes. Without ``with_partitions`` partitions are not replayed,
-    and have no changes. Without ``with_data`` there are control batches only, and no state; the
-    others are verified, and not decoded. ``grouped`` is as in ``Scan``.
+    derived changes and typed changes. Without ``with_data`` there are control batches only, and no
+    state; the others are verified, and not decoded. The rest is as in ``Scan``.
 
     Raises:
         LogDamagedError, CorruptBatchError, SnapshotCorruptError: A file is damaged or holds
@@ -61,11 +60,11 @@ def scan_range(
             return
         image = load_state(baseline)
         yield Baseline(baseline.snapshot_id, image, baseline)
-        scan = Scan(image if with_state else None, with_partitions=with_partitions, grouped=grouped)
+        scan = Scan(image if with_state else None, partitions_of=partitions_of, grouped=grouped)
         start_offset = baseline.end_offset
     else:
         scan = (
-            scan_to(plan, start_offset, with_partitions=with_partitions, grouped=grouped)
+            scan_to(plan, start_offset, partitions_of=partitions_of, grouped=grouped)
             if with_state and with_data
             else Scan(None)
         )
@@ -113,7 +112,11 @@ def oldest_state(plan: ReadPlan) -> int:
 
 
 def scan_to(
-    plan: ReadPlan, offset: int, *, with_partitions: bool = True, grouped: bool = False
+    plan: ReadPlan,
+    offset: int,
+    *,
+    partitions_of: Collection[str] | None = None,
+    grouped: bool = False,
 ) -> Scan:
     """Replay up to ``offset`` from the newest checkpoint below it."""
     checkpoint = plan.replay_start(offset)
@@ -123,7 +126,7 @@ def scan_to(
         image, begin = EMPTY_IMAGE, 0
     else:
         return Scan(None)
-    scan = Scan(image, with_partitions=with_partitions, grouped=grouped)
+    scan = Scan(image, partitions_of=partitions_of, grouped=grouped)
     for batch in batches_of(plan, begin, offset):
         if batch.header.end_offset <= offset:
             scan.take(batch, observe=False)

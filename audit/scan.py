@@ -10,11 +10,12 @@ until it ends, and dropped if it is aborted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
+from audit.chosen_partitions import ChosenPartitions
 from audit.errors import AuditError
 from audit.plan import CheckpointFile
 from audit.segment_file import FoundBatch
@@ -39,19 +40,11 @@ from statemachine.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     MetadataRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
 )
 from statemachine.sections.scanned_topics import ScannedTopics
-from statemachine.sections.topics import TopicsImage
 
-_OF_PARTITIONS = frozenset({PartitionRecord.API_KEY, PartitionChangeRecord.API_KEY})
 _KNOWN_MAX = 1 << 15
 """Records of partitions that a scan remembers, of some hundred bytes each."""
-_ARRAY_16 = 0xDC
-"""Begins a msgpack array of more than fifteen elements; lower bytes begin shorter ones."""
-_ONE_BYTE_END = 0x80
-"""Both codecs write a lower api key as one byte, the second of the value."""
 
 
 @dataclass(slots=True)
@@ -139,21 +132,24 @@ class Scan:
     """Replays the log from a known state, or without a state if there is none.
 
     Without a state (``image`` None) records are decoded, but topic names, derived changes and
-    typed changes are not known. ``with_partitions`` False leaves out partitions and their records:
-    everything else is as with them. ``grouped`` True returns most changes of partitions as
-    ``PartitionChanges``, which takes less time.
+    typed changes are not known. ``partitions_of`` are the names of topics; the partitions of
+    others, and their records, are left out, and everything else is as with them. None: of all.
+    ``grouped`` True returns most changes of partitions as ``PartitionChanges``, which takes less
+    time; not with ``partitions_of``.
     """
 
     def __init__(
         self,
         image: MetadataImage | None = EMPTY_IMAGE,
         *,
-        with_partitions: bool = True,
+        partitions_of: Collection[str] | None = None,
         grouped: bool = False,
     ) -> None:
-        self._with_partitions = with_partitions
+        self._chosen: ChosenPartitions | None = None
+        if partitions_of is not None:
+            self._chosen = ChosenPartitions(partitions_of, (image or EMPTY_IMAGE).topics)
         self._grouped = grouped
-        self._delta = None if image is None else _reading(image, with_partitions=with_partitions)
+        self._delta = None if image is None else _reading(image, self._chosen)
         self._before = EMPTY_IMAGE
         """The image before the batch that opened the current transaction."""
         self._waiting: list[Visible] = []
@@ -207,20 +203,25 @@ class Scan:
 
     def _take_data(self, batch: FoundBatch, *, observe: bool) -> ScannedBatch:
         delta = self._delta
-        if self._with_partitions and delta is not None and delta.transaction is None:
-            if self._grouped or not observe:
+        chosen = self._chosen
+        if delta is not None and delta.transaction is None:
+            if chosen is not None:
+                if self._leaves_out(chosen, delta, batch):
+                    return ScannedBatch(batch, [], [])
+            elif self._grouped or not observe:
                 changes = self._take_updates(delta, batch)
                 if changes is not None:
                     return ScannedBatch(batch, [], [], partitions=changes)
-            if not observe and self._replays(delta, batch):
+            if chosen is None and not observe and self._replays(delta, batch):
                 return ScannedBatch(batch, [], [])
         found = iterate_records(
             batch.data, batch.header, path=batch.path, base_position=batch.base_position
         )
         headers = _headers_of(found[0])
-        if not self._with_partitions:
-            found = [record for record in found if not _is_of_partition(record.value)]
-        contents = [_decode(record) for record in found]
+        if chosen is None:
+            contents = [_decode(record) for record in found]
+        else:
+            found, contents = chosen.decode(found, _decode)
         if delta is None:
             return ScannedBatch(batch, [Step(*pair) for pair in zip(found, contents)], [])
         if delta.transaction is None and opens_transaction(contents):
@@ -235,6 +236,17 @@ class Scan:
             steps = []
         visible = self._settle(batch.header.end_offset)
         return ScannedBatch(batch, steps, visible, self.is_settled)
+
+    @staticmethod
+    def _leaves_out(chosen: ChosenPartitions, delta: ImageDelta, batch: FoundBatch) -> bool:
+        """Step over a batch of other partitions alone; leave another one as it is."""
+        found = values_at_once(
+            batch.data, batch.header, path=batch.path, base_position=batch.base_position
+        )
+        if found is None or not chosen.leaves_out(found[0]):
+            return False
+        delta.replay_batch(batch.header, [], found[1] or batch_headers((), found[0][0]))
+        return True
 
     def _take_updates(self, delta: ImageDelta, batch: FoundBatch) -> PartitionChanges | None:
         """Replay a batch that only creates and changes partitions; leave another one as it is."""
@@ -338,24 +350,12 @@ class _Observer(Sequence[MetadataRecord]):
         return None if topic_id is None else self._delta.topics.name_of(topic_id)
 
 
-def _reading(image: MetadataImage, *, with_partitions: bool) -> ImageDelta:
+def _reading(image: MetadataImage, chosen: ChosenPartitions | None) -> ImageDelta:
     """Return a delta over the image, with topics for a reader."""
     delta = ImageDelta(image)
-    topics = image.topics
-    if not with_partitions:
-        topics = TopicsImage(topics.ids, topics.names)
+    topics = image.topics if chosen is None else chosen.of(image.topics)
     delta.topics = ScannedTopics(topics, delta.tracker)
     return delta
-
-
-def _is_of_partition(value: bytes | None) -> bool:
-    """Return whether a value is a partition's record, or its change. Both codecs begin alike."""
-    if not value or len(value) < 2:
-        return False
-    if value[0] < _ARRAY_16 and value[1] < _ONE_BYTE_END:
-        return value[1] in _OF_PARTITIONS
-    # A long array; one day, fields more than fifteen.
-    return isinstance(decode_record(value), PartitionRecord | PartitionChangeRecord)
 
 
 def _headers_of(record: Record) -> RecordHeaders:

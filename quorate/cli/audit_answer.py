@@ -87,16 +87,16 @@ def answer(
         QuorateError: The source cannot answer.
     """
     source.check()
+    topic = query.arguments.get("topic")
     plan, end_offset = look_at(session, source)
     if source.engine == SPARK:
         rows = _ask_spark(session, query, source)
     else:
         with (
             session.progress("reading", None),
-            database(source, plan, query.tables, query.types) as found,
+            database(source, plan, query.tables, query.types, topic) as found,
         ):
             rows = found.ask(query)
-    topic = query.arguments.get("topic")
     if topic is not None and not rows.num_rows:
         session.warn(
             f"nothing was found for the topic {topic!r} as of offset "
@@ -141,15 +141,18 @@ def database(
     plan: ReadPlan | None,
     tables: Collection[str],
     types: Collection[str] = (),
+    topic: str | None = None,
 ) -> AbstractContextManager[AuditDatabase]:
-    """Open a source in DuckDB; of a log, only these tables, and of ``history`` these types."""
+    """Open a source in DuckDB; of a log as ``database_of_log`` has it."""
     from audit.caches import cache_folder
     from audit.database import database_of_export, database_of_log
 
     if plan is None:
         return database_of_export(source.folder or Path(), as_of=source.limit())
     cache = cache_folder(os.environ) / "audit" if source.keep else None
-    return database_of_log(plan, tables, as_of=source.limit(), types=types, cache=cache)
+    return database_of_log(
+        plan, tables, as_of=source.limit(), types=types, topic=topic, cache=cache
+    )
 
 
 def _ask_spark(session: Session, query: Query, source: AuditSource) -> pa.Table:
