@@ -113,13 +113,15 @@ def database_of_log(
     types: Collection[str] = (),
     topic: str | None = None,
     cache: Path | None = None,
+    processes: int = 1,
 ) -> Iterator[AuditDatabase]:
     """Replay a planned log into these tables; other tables do not exist.
 
     There are the views over these tables, as of an offset (exclusive). ``types`` limits the rows of
     ``history``; ``topic`` says that of ``partitions`` the rows of one topic are enough, where no
     others are kept. ``cache`` is a folder for rows that the next question need not make again
-    (``audit.log_cache``); limited rows are not kept, because few of them are quickly made.
+    (``audit.log_cache``). Up to two ``processes`` make these. Limited rows are not kept, because
+    few of them are quickly made.
 
     Raises:
         AuditError: DuckDB is not installed.
@@ -132,7 +134,7 @@ def database_of_log(
     ends = [] if plan.baseline is None else [plan.baseline.end_offset]
     baselines = pa.table({"end_offset": pa.array(ends, pa.int64())})
     whole = [name for name in TABLES if name in tables and not (types and name == HISTORY)]
-    kept = None if cache is None else LogCache(cache, plan)
+    kept = None if cache is None else LogCache(cache, plan, processes=processes)
     few: list[str] = []
     if topic is not None and PARTITIONS in whole and not (kept and kept.has_some(PARTITIONS)):
         # Making these takes a fourth of the time that it takes to make and keep all of them.

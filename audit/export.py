@@ -171,8 +171,7 @@ class _Exporter:
             progress(total, total)
 
     def _is_full(self, collected: TableRows) -> bool:
-        waiting = len(collected.rows[HISTORY])
-        return self._counts.get(HISTORY, 0) + waiting >= self._rows_per_file
+        return self._counts.get(HISTORY, 0) + collected.waiting(HISTORY) >= self._rows_per_file
 
     def _write(self, collected: TableRows, *, at_least: int) -> None:
         for table in TABLES:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import os
 import re
 import shutil
 import signal
@@ -40,6 +39,8 @@ from quorum.types import DigestAt
 
 LOGS_MAX = 4
 """Most logs whose rows are kept; the one that was asked about longest ago is removed."""
+STOP_SECONDS_MAX = 2.0
+"""Seconds that a second process may take to end when it is no longer needed."""
 OFFSETS_CUT_MIN = 50_000
 """So many offsets are worth a second process."""
 RANGES_MAX = 8
@@ -65,10 +66,15 @@ class _Range(NamedTuple):
 class LogCache:
     """The rows of one log. Several processes may use it at once."""
 
-    def __init__(self, folder: Path, plan: ReadPlan) -> None:
-        """``folder`` is for all logs; it is created with access for its owner only."""
+    def __init__(self, folder: Path, plan: ReadPlan, *, processes: int = 1) -> None:
+        """``folder`` is for all logs; it is created with access for its owner only.
+
+        Up to two ``processes`` make rows of a long log. The second one loads the main module of
+        this one again, so a script that asks for two must do its work under a guard.
+        """
         self._folder = folder
         self._plan = plan
+        self._processes = processes
         baseline = plan.baseline
         parts = [
             _FORM, str(Path(plan.source).resolve()), plan.cluster_id, str(plan.start_offset),
@@ -80,7 +86,10 @@ class LogCache:
     def has_some(self, table: str) -> bool:
         """Whether rows of a table were kept by an earlier question, if not all of them."""
         group = next(name for name, members in _GROUPS.items() if table in members)
-        return bool(self._known(self._log / group, _GROUPS[group], self._plan.first_offset))
+        try:
+            return bool(self._known(self._log / group, _GROUPS[group], self._plan.first_offset))
+        except (OSError, pa.ArrowException):
+            return False
 
     def files(self, tables: Collection[str]) -> dict[str, list[Path]] | None:
         """Return files with all rows of these tables; replay what is missing, and keep it.
@@ -95,7 +104,8 @@ class LogCache:
         plan = self._plan
         if plan.damage or plan.end_offset > plan.committed_offset:
             return None
-        if not plan.end_digest:
+        end = DigestAt(plan.end_offset, plan.end_digest or digest_at(plan, plan.end_offset))
+        if not end.value:
             return None
         found: dict[str, list[Path]] = {}
         for group, members in _GROUPS.items():
@@ -104,7 +114,7 @@ class LogCache:
                 continue
             try:
                 self._log.mkdir(mode=0o700, parents=True, exist_ok=True)
-                ranges = self._complete(self._log / group, members)
+                ranges = self._complete(self._log / group, members, end)
             except (OSError, pa.ArrowException):
                 return None
             for table in wanted:
@@ -112,15 +122,15 @@ class LogCache:
         self._remove_oldest()
         return found
 
-    def _complete(self, folder: Path, tables: tuple[str, ...]) -> list[_Range]:
-        """Return ranges that follow one another up to the end of the plan."""
-        plan, first, end = self._plan, self._plan.first_offset, self._plan.end_offset
+    def _complete(self, folder: Path, tables: tuple[str, ...], end: DigestAt) -> list[_Range]:
+        """Return ranges that follow one another up to ``end``, that of the plan."""
+        plan, first = self._plan, self._plan.first_offset
         ranges = self._known(folder, tables, first)
         done = ranges[-1].end if ranges else first
-        if done < end:
+        if done < end.offset:
             missing = [
                 _Range(start, mark.offset, folder / _named(start, mark))
-                for start, mark in _cut(plan, done, _processes())
+                for start, mark in _cut(plan, done, end, self._processes)
             ]
             with _second_process(plan, tables, missing[1:]) as was_helped:
                 _make(plan, tables, missing[0])
@@ -130,7 +140,7 @@ class LogCache:
             ranges += missing
         if len(ranges) >= RANGES_MAX:
             whole = {table: _whole(ranges, table) for table in tables}
-            merged = _Range(first, end, folder / _named(first, plan.marks[-1]))
+            merged = _Range(first, end.offset, folder / _named(first, end))
             _keep(merged, whole)
             for each in ranges:
                 shutil.rmtree(each.path, ignore_errors=True)
@@ -174,26 +184,20 @@ def _named(start: int, end: DigestAt) -> str:
     return f"{start:020d}-{end.offset:020d}-{end.value.hex()}"
 
 
-def _processes() -> int:
-    """How many processes make rows at once."""
-    return min(2, os.cpu_count() or 1)
-
-
-def _cut(plan: ReadPlan, start: int, processes: int) -> list[tuple[int, DigestAt]]:
-    """Cut [start, end of the plan) into ranges for processes: where each begins and ends.
+def _cut(plan: ReadPlan, start: int, end: DigestAt, processes: int) -> list[tuple[int, DigestAt]]:
+    """Cut [start, end) into ranges for processes: where each begins and ends.
 
     The second one first replays what is before it, so it is shorter. A short log is not cut: it
     would take longer to start a process.
     """
-    last = plan.marks[-1]
-    if processes > 1 and last.offset - start >= OFFSETS_CUT_MIN:
-        _, wanted = cut_evenly(start, last.offset, processes, REPLAY_SHARE)[0]
-        inside = [
-            each for each in plan.marks if start < each.offset <= min(wanted, last.offset - 1)
-        ]
+    baseline = plan.baseline
+    begin = max(start, plan.start_offset if baseline is None else baseline.end_offset)
+    if processes > 1 and end.offset - begin >= OFFSETS_CUT_MIN:
+        _, wanted = cut_evenly(begin, end.offset, 2, REPLAY_SHARE)[0]
+        inside = [each for each in plan.marks if begin < each.offset <= wanted]
         if inside:
-            return [(start, inside[-1]), (inside[-1].offset, last)]
-    return [(start, last)]
+            return [(start, inside[-1]), (inside[-1].offset, end)]
+    return [(start, end)]
 
 
 @contextmanager
@@ -213,7 +217,7 @@ def _second_process(
     )
     try:
         other.start()
-    except OSError:
+    except (OSError, AssertionError):  # No room for it; or this one is a pool's, which may not.
         yield lambda: False
         return
 
@@ -224,6 +228,9 @@ def _second_process(
     try:
         yield wait
     finally:
+        # It removes what it has begun. If it is in the middle of a file, it is not waited for.
+        other.terminate()
+        other.join(STOP_SECONDS_MAX)
         other.kill()
         other.join()
 
@@ -232,6 +239,7 @@ def _make_quietly(plan: ReadPlan, tables: tuple[str, ...], made: Sequence[_Range
     """Make ranges in a process of their own. Its exit code says whether it did."""
     # An interruption is the business of the one that waits.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         for each in made:
             _make(plan, tables, each)

@@ -147,6 +147,11 @@ class TableRows:
                 for number, effect in enumerate(state_effects(image, table))
             ]
 
+    def waiting(self, table: str) -> int:
+        """Return how many rows of a table are collected."""
+        grouped = self._grouped.get(table)
+        return len(self.rows[table]) + (0 if grouped is None else grouped.count)
+
     def drop_behind(self, end_offset: int) -> None:
         """Drop the collected history rows of batches that end above ``end_offset``."""
         before = self._place_others(HISTORY)
@@ -166,7 +171,7 @@ class TableRows:
         rows = self.rows[table]
         grouped = self._grouped.get(table)
         count = 0 if grouped is None else grouped.count
-        if len(rows) + count < max(at_least, 1):
+        if self.waiting(table) < max(at_least, 1):
             return None
         before = [] if grouped is None else self._place_others(table)
         self.rows[table] = []

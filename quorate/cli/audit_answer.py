@@ -151,7 +151,13 @@ def database(
         return database_of_export(source.folder or Path(), as_of=source.limit())
     cache = cache_folder(os.environ) / "audit" if source.keep else None
     return database_of_log(
-        plan, tables, as_of=source.limit(), types=types, topic=topic, cache=cache
+        plan,
+        tables,
+        as_of=source.limit(),
+        types=types,
+        topic=topic,
+        cache=cache,
+        processes=len(os.sched_getaffinity(0)),
     )
 
 

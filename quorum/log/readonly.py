@@ -221,8 +221,7 @@ def _open_segments(
     changes: list[EpochStart] = []
     controls: dict[int, int] = {}
     first = log.start.epoch if bases[0] == log.start.offset else 0
-    stored_digest = read_digest_file(fs, log.directory, bases[0]) or b""
-    tail = SegmentTail(bases[0], first, 0, stored_digest if bases[0] else EMPTY_LOG_DIGEST)
+    tail = SegmentTail(bases[0], first, 0, b"" if bases[0] else EMPTY_LOG_DIGEST)
     for base in bases:
         path = segment_path(log.directory, base)
         if base != tail.end_offset:
@@ -235,7 +234,8 @@ def _open_segments(
             log.problems.append(str(log.damage))
             break
         file = fs.open(path)
-        tail = tail._replace(position=0, unindexed_bytes=0)
+        digest = tail.digest or read_digest_file(fs, log.directory, base) or b""
+        tail = tail._replace(position=0, unindexed_bytes=0, digest=digest)
         scan, log.damage = scan_and_evaluate(
             file, path, tail, is_newest=base == bases[-1], durable_offset=durable_offset
         )

@@ -1,8 +1,9 @@
 """The check of what this leader proposes, before the core and the log see it.
 
 The batches were encoded by this process a moment ago, and their headers come from the encoder. So
-neither the driver nor the log reads or verifies the bytes again. What is checked is that bytes and
-headers belong together and continue the log. Followers verify the bytes when they arrive there.
+neither the driver nor the log reads or verifies the bytes again, but where the writer joins several
+appends. What is checked is that bytes and headers belong together and continue the log. Followers
+verify the bytes when they arrive there; a lone voter does when it reads them from its files.
 """
 
 from __future__ import annotations

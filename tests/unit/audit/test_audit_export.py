@@ -21,6 +21,7 @@ from statemachine.records import (
     BrokerFencedEvent,
     ConfigRecord,
     EndTransactionRecord,
+    PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     TopicRecord,
@@ -70,6 +71,22 @@ def test_typed_tables_equal_the_replay(world_log: AuditLog, tmp_path: Path) -> N
             assert last_states(rows, table, offset) == expected_states(
                 world_log.image_at(offset), table
             )
+
+
+def test_files_of_nothing_but_changes_of_partitions_have_no_more_rows(tmp_path: Path) -> None:
+    """Goal: rows that are made as columns count while they wait."""
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    topic_id = b"\x41" * 16
+    log.command(TopicRecord("t", topic_id), PartitionRecord(0, topic_id, (1, 2), (1, 2), leader=1))
+    for _ in range(200):
+        log.command(PartitionChangeRecord(0, topic_id, leader=2))
+    log.commit()
+    export_log(log.home, tmp_path / "out", rows_per_file=50)
+    sizes = [
+        pq.read_metadata(each).num_rows for each in ExportFolder(tmp_path / "out").files(HISTORY)
+    ]
+    assert sizes == [50, 50, 50, 50, 3]
 
 
 def test_a_second_run_writes_nothing(world_log: AuditLog, tmp_path: Path) -> None:

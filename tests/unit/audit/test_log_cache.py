@@ -17,6 +17,7 @@ from audit.directory import plan_source
 from audit.plan import ReadPlan
 from audit.reader import read_tables
 from audit.schema import TABLES
+from quorum.log.layout import partition_directory
 from statemachine.records import (
     BeginTransactionRecord,
     ConfigRecord,
@@ -53,10 +54,11 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return seen
 
 
-def check_answers(home: Path, cache: Path) -> None:
+def check_answers(home: Path, cache: Path, processes: int = 1) -> None:
     """Every view and table, with the rows of before and without them."""
     plan = plan_source(home)
-    with database_of_log(plan) as fresh, database_of_log(plan, cache=cache) as kept:
+    kept_rows = database_of_log(plan, cache=cache, processes=processes)
+    with database_of_log(plan) as fresh, kept_rows as kept:
         for table in TABLES:
             query = questions.whole_table(table)
             assert kept.ask(query).equals(fresh.ask(query)), table
@@ -100,13 +102,12 @@ def test_a_transaction_that_is_open_between_two_questions(log: AuditLog, tmp_pat
 
 
 @pytest.fixture
-def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any log is worth a second process, on any machine."""
+def any_log_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any log is worth a second process."""
     monkeypatch.setattr(log_cache, "OFFSETS_CUT_MIN", 2)
-    monkeypatch.setattr(log_cache, "_processes", lambda: 2)
 
 
-@pytest.mark.usefixtures("two_processes")
+@pytest.mark.usefixtures("any_log_is_long")
 def test_two_processes_make_the_rows_of_one(
     log: AuditLog, tmp_path: Path, replays: list[tuple[int, int]]
 ) -> None:
@@ -117,14 +118,14 @@ def test_two_processes_make_the_rows_of_one(
         log.command(ConfigRecord(4, "", "a", str(number)))
     log.command(EndTransactionRecord())
     log.commit()
-    check_answers(log.home, cache)
+    check_answers(log.home, cache, processes=2)
     middle = replays[0][1]
     assert replays == [(0, middle)] * GROUPS
     assert 0 < middle < log.end
     assert len(list(cache.glob("*/*/*"))) == 2 * GROUPS
 
 
-@pytest.mark.usefixtures("two_processes")
+@pytest.mark.usefixtures("any_log_is_long")
 def test_both_processes_begin_at_the_baseline_of_a_trimmed_log(
     tmp_path: Path, replays: list[tuple[int, int]]
 ) -> None:
@@ -132,9 +133,10 @@ def test_both_processes_begin_at_the_baseline_of_a_trimmed_log(
     for number in range(9):
         log.command(ConfigRecord(4, "", "a", str(number)))
     log.commit()
-    check_answers(log.home, tmp_path / "cache")
+    start = plan_source(log.home).start_offset
+    check_answers(log.home, tmp_path / "cache", processes=2)
     assert replays == [(0, replays[0][1])] * GROUPS
-    assert replays[0][1] < log.end
+    assert (start + log.end) // 2 < replays[0][1] < log.end
 
 
 def _cannot(plan: ReadPlan, tables: tuple[str, ...], made: list[object]) -> None:
@@ -145,7 +147,7 @@ def _never_ends(plan: ReadPlan, tables: tuple[str, ...], made: list[object]) -> 
     signal.pause()
 
 
-@pytest.mark.usefixtures("two_processes")
+@pytest.mark.usefixtures("any_log_is_long")
 def test_what_the_second_process_does_not_make_is_made_here(
     log: AuditLog,
     tmp_path: Path,
@@ -154,9 +156,14 @@ def test_what_the_second_process_does_not_make_is_made_here(
 ) -> None:
     """Goal: an answer all the same. Method: one that ends at once, and one that is interrupted."""
     monkeypatch.setattr(log_cache, "_make_quietly", _cannot)
-    check_answers(log.home, tmp_path / "cache")
+    check_answers(log.home, tmp_path / "cache", processes=2)
     assert replays[1] == (replays[0][1], log.end)
     assert len(replays) == 2 * GROUPS
+    # A process of a pool may have none of its own.
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", value=True)
+    check_answers(log.home, tmp_path / "pooled", processes=2)
+    assert len(replays) == 4 * GROUPS
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", value=False)
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -164,7 +171,7 @@ def test_what_the_second_process_does_not_make_is_made_here(
     monkeypatch.setattr(log_cache, "_make_quietly", _never_ends)
     monkeypatch.setattr(log_cache, "_make", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        check_answers(log.home, tmp_path / "another")
+        check_answers(log.home, tmp_path / "another", processes=2)
     assert multiprocessing.active_children() == []
 
 
@@ -208,6 +215,37 @@ def test_a_cache_that_cannot_be_written_is_not_needed(log: AuditLog, tmp_path: P
     cache = tmp_path / "cache"
     cache.write_text("in the way")
     check_answers(log.home, cache)
+
+
+def test_a_cache_that_cannot_be_read_is_not_needed(
+    log: AuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> list[object]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(log_cache.LogCache, "_known", refused)
+    plan = plan_source(log.home)
+    query = questions.leadership_timeline(topic="topic-1")
+    with database_of_log(plan) as fresh:
+        expected = fresh.ask(query)
+    for topic in (None, "topic-1"):
+        with database_of_log(plan, topic=topic, cache=tmp_path / "cache") as found:
+            assert found.ask(query).equals(expected)
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_one_digest_that_is_not_known_turns_no_cache_off(tmp_path: Path, *, is_gone: bool) -> None:
+    """Goal: the log's end has a digest while one segment's beginning has. Method: not the first."""
+    log = trimmed_log(tmp_path / "node")
+    for number in range(40):
+        log.command(ConfigRecord(4, "", "a", str(number)))
+    log.commit()
+    segments = sorted(partition_directory(log.home).glob("*.log"))
+    assert len(segments) > 1
+    if is_gone:
+        segments[0].with_suffix(".digest").unlink()
+    plan = plan_source(log.home)
+    assert log_cache.LogCache(tmp_path / "cache", plan).files(TABLES) is not None
 
 
 def test_what_may_still_change_is_not_kept(tmp_path: Path) -> None:
