@@ -152,16 +152,20 @@ class LogCache:
 
         Of two that begin at the same offset, the longer one counts.
         """
+        plan = self._plan
+        # Most ranges end at a mark; for others the log is read up to there.
+        marked = {mark.offset: mark.value for mark in plan.marks}
         by_start: dict[int, _Range] = {}
         for path in sorted(folder.iterdir()) if folder.is_dir() else []:
             name = _NAME.fullmatch(path.name)
             if name is None:
                 continue
             start, end = int(name[1]), int(name[2])
-            if end > self._plan.end_offset:
+            if end > plan.end_offset:
                 # Another process saw more of the log; or the log was cut.
                 continue
-            if digest_at(self._plan, end).hex() != name[3] or not _is_whole(path, tables):
+            digest = marked.get(end) or digest_at(plan, end)
+            if digest.hex() != name[3] or not _is_whole(path, tables):
                 shutil.rmtree(path, ignore_errors=True)
                 continue
             if start not in by_start or by_start[start].end < end:
