@@ -68,6 +68,7 @@ class InboundStream:
         self._link = link
         self._routes = routes
         self._peer_sessions = peer_sessions
+        self._opened = peer_sessions.next_stream()
         self._on_accepted = on_accepted
         self._is_known = is_known
         self._is_proven = False
@@ -158,7 +159,7 @@ class InboundStream:
             status = grpc.StatusCode.FAILED_PRECONDITION
             await end(context, EXCHANGE_METHOD, status, problem.text, problem.code)
         await self._check_identity(theirs)
-        self._peer_session = await self._peer_sessions.claim(theirs, self._probe)
+        self._peer_session = await self._peer_sessions.claim(theirs, self._probe, self._opened)
         if self._peer_session is None:
             clone = (
                 f"another live process speaks as node {theirs.key.id} with directory id "

@@ -39,6 +39,8 @@ class PeerSession:
     """Send a probe to the process at the other end."""
     is_superseded: bool = False
     """Another process has taken its place: frames of this stream are ignored."""
+    opened: int = 0
+    """The stream's number, from ``PeerSessions.next_stream``."""
     asked: asyncio.Future[bool] | None = None
     """Result of a probe under way: whether this process lives."""
 
@@ -86,16 +88,26 @@ class PeerSessions:
 
     def __init__(self) -> None:
         self._newest: dict[ReplicaKey, PeerSession] = {}
+        self._streams = 0
 
-    async def claim(self, hello: Hello, probe: Callable[[], None]) -> PeerSession | None:
+    def next_stream(self) -> int:
+        """Return the number of a stream that begins now; later streams have higher numbers."""
+        self._streams += 1
+        return self._streams
+
+    async def claim(
+        self, hello: Hello, probe: Callable[[], None], opened: int
+    ) -> PeerSession | None:
         """Return the session for ``hello.key``; None if another live process holds the key.
 
         Args:
             hello: The hello of the stream.
             probe: Sends a probe on that stream.
+            opened: The stream's number. A stream may claim its key later than one that was opened
+                after it, and may have been given up meanwhile.
         """
         key = hello.key
-        peer_session = PeerSession(key, hello.process_id, probe)
+        peer_session = PeerSession(key, hello.process_id, probe, opened=opened)
         if key.id == NO_NODE:
             return peer_session
         while (conflicting := self.conflict_of(peer_session)) is not None:
@@ -119,8 +131,10 @@ class PeerSessions:
             del self._newest[conflicting.key]
 
     def take(self, peer_session: PeerSession) -> None:
-        """Give the key to this session."""
-        self._newest[peer_session.key] = peer_session
+        """Give the key to this session, unless a newer stream of its process holds it."""
+        newest = self._newest.get(peer_session.key)
+        if newest is None or newest.opened <= peer_session.opened:
+            self._newest[peer_session.key] = peer_session
 
     def release(self, peer_session: PeerSession) -> None:
         """End a session with its stream."""

@@ -196,12 +196,29 @@ async def replica(
     made = Replica(handler, link, network, server)
     try:
         yield made
+    except BaseException as error:
+        error.add_note(f"node {node_id}: {link.counters}, {network.statuses()}")
+        raise
     finally:
         await network.stop()
         await server.stop()
     counters = link.counters
     if made.uses_one_carrier:
         assert counters.tcp_connects == (counters.connects if CARRIER == TCP else 0)
+
+
+async def refusal(replica: Replica, by: int) -> str:
+    """Send Fetches until one fails with the reason why the peer refuses this replica.
+
+    The first may fail without: gRPC may report a failed write, and then not the status that ended
+    the call.
+    """
+    sender = replica.link.hello.key.id
+    while not any(replica.handler.refusals[-1:]):
+        failures = len(replica.handler.failed)
+        replica.network.send(by, fetch(sender, 100 + failures))
+        await replica.handler.until(lambda n=failures: len(replica.handler.failed) > n)  # type: ignore[misc]
+    return replica.handler.refusals[-1]
 
 
 @asynccontextmanager
