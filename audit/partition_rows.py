@@ -9,19 +9,20 @@ Runs on Spark executors: its imports must not reach an event loop, gRPC or proto
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, count, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from audit.arrow_schema import arrow_schema
 from audit.history_rows import HistoryWanted, Position, json_text
 from audit.scan import PartitionChanges
 from audit.schema import CHANGE, HISTORY, PARTITIONS, POSITION, SET
 from audit.segment_file import FoundBatch
-from statemachine.partition_updates import PartitionUpdate
+from statemachine.partition_updates import PartitionUpdate, PartitionUpdates
 from statemachine.payload import record_payload, text_of_uuid, written_version
 from statemachine.sections.partitions import PartitionState
 
@@ -42,7 +43,7 @@ _OF_STATE = {
 """The field of ``PartitionState`` that fills a column."""
 _OF_BATCH = [*(column.name for column in (*POSITION, *CHANGE)), "digest"]
 _BATCH_END = _OF_BATCH.index("batch_end_offset")
-_FRAMES_MAX = 1 << 14
+_FRAMES_MAX = 1 << 15
 
 
 class _Group(NamedTuple):
@@ -99,17 +100,18 @@ class PartitionRows:
         groups, size, schema = self._groups, self.count, self._schema
         self._groups, self.count = [], 0
         updates = [group.changes.updates for group in groups]
-        records = _flat(each.records for each in updates)
-        columns = {
-            **_batch_columns(groups, schema),
-            **self._own_columns(groups, records),
-            "offset": pa.array(_flat(group.offsets for group in groups), pa.int64()),
-            "record_type": _shared(list(map(type, records)), pa.string(), _NAME),
+        named = {
+            "partition": pa.array(_flat(each.numbers for each in updates), pa.int32()),
             "topic_id": _shared(
                 _flat(each.topic_ids for each in updates), pa.string(), text_of_uuid
             ),
+        }
+        columns = {
+            **_batch_columns(groups, schema),
+            **named,
+            **self._own_columns(updates, named),
+            "offset": pa.array(_flat(group.offsets for group in groups), pa.int64()),
             "topic": _shared(_flat(group.changes.topics for group in groups), pa.string()),
-            "partition": pa.array(_flat(each.numbers for each in updates), pa.int32()),
         }
         arrays = [
             columns[field.name] if field.name in columns else pa.nulls(size, field.type)
@@ -118,50 +120,65 @@ class PartitionRows:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _history_columns(
-        self, groups: Sequence[_Group], records: Sequence[PartitionUpdate]
+        self, updates: Sequence[PartitionUpdates], named: Mapping[str, pa.Array]
     ) -> dict[str, pa.Array]:
-        values = _flat(group.changes.updates.values for group in groups)
-        known = self._frames.get
-        frames = [
-            known(id(record)) or self._frame(record, value)
-            for record, value in zip(records, values)
-        ]
+        places: dict[int, int] = {}
+        frames: list[_Frame] = []
+        numbers = []
+        records, values = _flat(each.records for each in updates), (each.values for each in updates)
+        for record, value in zip(records, chain.from_iterable(values)):
+            number = places.get(id(record))
+            if number is None:
+                number = places[id(record)] = len(frames)
+                frames.append(self._frames.get(id(record)) or self._frame(record, value))
+            numbers.append(number)
+        rows = pa.array(numbers, pa.int32())
+        types, versions, before, after = map(list, zip(*(frame[1:] for frame in frames)))
         columns = {
-            "version": pa.array([frame.version for frame in frames], pa.int32()),
-            "is_control": pa.repeat(pa.scalar(value=False, type=pa.bool_()), len(frames)),
+            "record_type": pa.array(types, pa.string()).take(rows),
+            "version": pa.array(versions, pa.int32()).take(rows),
+            "is_control": pa.repeat(pa.scalar(value=False, type=pa.bool_()), len(rows)),
         }
         if self._wanted.with_payload:
-            updates = [group.changes.updates for group in groups]
-            numbers = _flat(each.numbers for each in updates)
-            ids = map(text_of_uuid, _flat(each.topic_ids for each in updates))
-            payloads = [frame.payload % where for frame, where in zip(frames, zip(numbers, ids))]
-            columns["payload"] = pa.array(payloads, pa.string())
+            columns["payload"] = pc.binary_join_element_wise(
+                pa.array(before, pa.string()).take(rows),
+                named["partition"].cast(pa.string()),
+                _BETWEEN,
+                named["topic_id"],
+                pa.array(after, pa.string()).take(rows),
+                "",
+            )
         return columns
 
-    def _frame(self, record: PartitionUpdate, value: bytes) -> _Frame:
+    def _frame(self, record: PartitionUpdate, value: bytes | None) -> _Frame:
         """Return the frame of a record that has none yet."""
         if len(self._frames) >= _FRAMES_MAX:
             self._frames.clear()
-        version = written_version(value)
-        payload = _payload_frame(record, version) if self._wanted.with_payload else ""
-        found = self._frames[id(record)] = _Frame(record, version, payload)
+        version = written_version(value or b"")
+        payload = _payload_frame(record, version) if self._wanted.with_payload else ("", "")
+        found = self._frames[id(record)] = _Frame(record, type(record).__name__, version, *payload)
         return found
+
+
+_BETWEEN = ',"topicId":"'
 
 
 class _Frame(NamedTuple):
     """What the rows of equal records have in common in ``history``."""
 
     record: PartitionUpdate
+    record_type: str
     version: int
-    payload: str
-    """The payload with ``%d`` and ``%s`` for the number and the topic id; empty if not wanted."""
+    before: str
+    """The payload up to the partition's number, which ``_BETWEEN`` and the topic id follow."""
+    after: str
 
 
-def _payload_frame(record: PartitionUpdate, version: int) -> str:
-    """Return a payload with places for the number and the topic id."""
-    own = f'"partitionId":{record.partition_id},"topicId":"{text_of_uuid(record.topic_id)}"'
-    before, _, after = json_text(record_payload(record, version)).replace("%", "%%").partition(own)
-    return f'{before}"partitionId":%d,"topicId":"%s"{after}'
+def _payload_frame(record: PartitionUpdate, version: int) -> tuple[str, str]:
+    """Return what stands in a payload before the partition's number, and behind the topic id."""
+    own = f'"partitionId":{record.partition_id}{_BETWEEN}{text_of_uuid(record.topic_id)}"'
+    before, _, after = json_text(record_payload(record, version)).partition(own)
+    return f'{before}"partitionId":', f'"{after}'
 
 
 def chosen_numbers(
@@ -199,13 +216,13 @@ def _batch_columns(groups: Sequence[_Group], schema: pa.Schema) -> dict[str, pa.
 
 
 def _state_columns(
-    groups: Sequence[_Group], _records: Sequence[PartitionUpdate]
+    updates: Sequence[PartitionUpdates], _named: Mapping[str, pa.Array]
 ) -> dict[str, pa.Array]:
     schema = arrow_schema(PARTITIONS)
     fields = PartitionState._fields
-    states = chain.from_iterable(group.changes.updates.states for group in groups)
-    flat = _flat(states)
-    columns = {}
+    flat = _flat(chain.from_iterable(each.states for each in updates))
+    types = list(map(type, _flat(each.records for each in updates)))
+    columns = {"record_type": _shared(types, pa.string(), _NAME)}
     for name, field in _OF_STATE.items():
         kind, values = schema.field(name).type, flat[fields.index(field) :: len(fields)]
         if name == "directories":

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -155,6 +156,8 @@ class Scan:
         self._waiting: list[Visible] = []
         self._mark = 0
         self._updates = UpdateReader(known_max=_KNOWN_MAX)
+        self._name_of = lru_cache(maxsize=None)(self._found_name)
+        """Forgotten by each batch that may name topics."""
 
     @property
     def is_settled(self) -> bool:
@@ -212,8 +215,9 @@ class Scan:
                 changes = self._take_updates(delta, batch)
                 if changes is not None:
                     return ScannedBatch(batch, [], [], partitions=changes)
-            if chosen is None and not observe and self._replays(delta, batch):
-                return ScannedBatch(batch, [], [])
+        self._name_of.cache_clear()
+        if chosen is None and not observe and self._replays(delta, batch):
+            return ScannedBatch(batch, [], [])
         found = iterate_records(
             batch.data, batch.header, path=batch.path, base_position=batch.base_position
         )
@@ -258,12 +262,16 @@ class Scan:
             return None
         headers = found[1] or batch_headers((), found[0][0])
         delta.replay_batch(batch.header, [updates], headers)
-        name_of = delta.topics.name_of
-        return PartitionChanges(updates, [name_of(each) for each in updates.topic_ids], headers)
+        return PartitionChanges(updates, list(map(self._name_of, updates.topic_ids)), headers)
+
+    def _found_name(self, topic_id: Uuid) -> str | None:
+        return None if self._delta is None else self._delta.topics.name_of(topic_id)
 
     @staticmethod
-    def _replays(delta: ImageDelta, batch: FoundBatch) -> bool:
-        """Replay a batch as a replica does; leave one that begins a metadata transaction."""
+    def _replays(delta: ImageDelta | None, batch: FoundBatch) -> bool:
+        """Replay a batch as a replica does; leave one that is in a metadata transaction."""
+        if delta is None or delta.transaction is not None:
+            return False
         steps, headers = decode_steps(
             batch.data,
             batch.header,
