@@ -16,6 +16,7 @@ from quorate.backup.errors import (
     NoBackupError,
     NothingToCopyError,
     OtherHistoryError,
+    TrimmedMeanwhileError,
 )
 from quorate.backup.incarnations import incarnation_after
 from quorate.backup.manifest import (
@@ -48,7 +49,7 @@ MERGED_BYTES = 1 << 20
 follows from the bytes of a backup, not from the number of its runs."""
 
 ATTEMPTS_MAX = 3
-"""Attempts to begin a first backup: the source may trim its log at any time."""
+"""Attempts of a run: the source may trim its log at any time."""
 
 Progress = Callable[[int], None]
 """Receives the offset up to which the log is in the backup."""
@@ -72,7 +73,7 @@ async def create(
         NothingToCopyError: There is no backup yet, and nothing is known to be committed.
         OtherHistoryError: The target has a backup of another cluster or history.
         BackupGapError: The source no longer has what follows the backup, or trimmed its log during
-            each of ``ATTEMPTS_MAX`` attempts to begin one.
+            each of ``ATTEMPTS_MAX`` attempts.
         BackupDamagedError: No manifest of the target is intact, or its last chunk is damaged.
         CorruptBatchError, SnapshotCorruptError: The source is damaged.
         StorageError: The target or the source failed.
@@ -80,19 +81,21 @@ async def create(
     attempts = 0
     while True:
         attempts += 1
-        state = await source.state()
         former = await _former(storage)
         try:
             return await _copy(
                 source,
                 storage,
-                state,
+                await source.state(),
                 former,
                 tool_version=tool_version,
                 created_ms=created_ms,
                 chunk_bytes=chunk_bytes,
                 progress=progress,
             )
+        except TrimmedMeanwhileError:
+            if attempts == ATTEMPTS_MAX:
+                raise
         except BackupGapError:
             # Behind a former backup the records are gone. A first one begins at the new log start.
             if former is not None or attempts == ATTEMPTS_MAX:

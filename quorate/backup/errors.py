@@ -25,6 +25,10 @@ class BackupGapError(QuorateError):
     """The source no longer has the records that follow the backup."""
 
 
+class TrimmedMeanwhileError(BackupGapError):
+    """A file that was to be read is gone. Another run may find all it needs."""
+
+
 class NothingToCopyError(QuorateError):
     """No record of the source is known to be committed."""
 

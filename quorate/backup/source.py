@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +12,7 @@ from audit.directory import plan_source
 from audit.plan import ReadPlan
 from audit.replay import batches_of, image_at
 from audit.segment_file import digest_at
-from quorate.backup.errors import BackupGapError, OtherHistoryError
+from quorate.backup.errors import BackupGapError, OtherHistoryError, TrimmedMeanwhileError
 from quorum.errors import StorageError
 from quorum.types import OffsetAndEpoch, SnapshotId
 from statemachine.dump import state_digest
@@ -55,7 +56,10 @@ class Source(Protocol):
 
 
 class DirectorySource:
-    """A data directory, ours or a Kafka controller's; its node may be running."""
+    """A data directory, ours or a Kafka controller's; its node may be running.
+
+    All methods raise ``TrimmedMeanwhileError`` if the node deletes a file before it is read.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -68,8 +72,9 @@ class DirectorySource:
 
     async def state(self) -> SourceState:
         """As ``Source.state``; raises as ``plan_source`` and ``image_at``."""
-        plan = self._plan = plan_source(self._directory)
-        image = image_at(plan, plan.end_offset).image
+        with _trimmed_if_gone():
+            plan = self._plan = plan_source(self._directory)
+            image = image_at(plan, plan.end_offset).image
         return SourceState(
             str(self._directory),
             plan.cluster_id,
@@ -88,7 +93,8 @@ class DirectorySource:
             raise OtherHistoryError(
                 f"{plan.source}: ends at offset {plan.end_offset}, before the backup"
             )
-        found = digest_at(plan, end.offset)
+        with _trimmed_if_gone():
+            found = digest_at(plan, end.offset)
         epoch = plan.last_epoch(end.offset)
         same = found.hex() == digest if found and digest else epoch in (0, end.epoch)
         if not same:
@@ -104,14 +110,26 @@ class DirectorySource:
 
     async def batches(self, offset: int) -> AsyncIterator[bytes]:
         """As ``Source.batches``."""
-        for batch in batches_of(self._plan, offset, self._plan.end_offset):
-            yield batch.data[batch.header.position : batch.header.end_position]
+        with _trimmed_if_gone():
+            for batch in batches_of(self._plan, offset, self._plan.end_offset):
+                yield batch.data[batch.header.position : batch.header.end_position]
 
 
 async def _content(path: Path) -> AsyncIterator[bytes]:
+    with _trimmed_if_gone():
+        try:
+            with path.open("rb") as file:
+                while data := file.read(_READ_BYTES):
+                    yield data
+        except OSError as error:
+            raise StorageError(f"cannot read: {error.strerror}", path) from error
+
+
+@contextmanager
+def _trimmed_if_gone() -> Iterator[None]:
     try:
-        with path.open("rb") as file:
-            while data := file.read(_READ_BYTES):
-                yield data
-    except OSError as error:
-        raise StorageError(f"cannot read: {error.strerror}", path) from error
+        yield
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise TrimmedMeanwhileError(f"{error}; the node trimmed its log meanwhile") from error
+        raise

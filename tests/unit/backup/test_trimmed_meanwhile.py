@@ -18,6 +18,9 @@ from quorum.types import SnapshotId
 from tests.support.audit_log import AuditLog
 from tests.support.backed_up_log import CHUNK_BYTES, World, trimmed
 
+SEGMENTS = 100
+"""Steps that fill several segments."""
+
 
 class TrimmingSource(DirectorySource):
     """A node that trims its log during the first ``trims`` runs.
@@ -60,6 +63,22 @@ class NewerCheckpointSource(TrimmingSource):
             await other.state()
             return await other.checkpoint()
         return await super().checkpoint()
+
+
+class DeletingSource(TrimmingSource):
+    """The node deletes files of its directory when a run has listed them."""
+
+    async def state(self) -> SourceState:
+        state = await super().state()
+        if self.trims:
+            self.trims -= 1
+            trimmed(self.world.log)
+            self.world.grow(SEGMENTS)
+        return state
+
+    async def batches(self, offset: int) -> AsyncIterator[bytes]:
+        async for batch in DirectorySource.batches(self, offset):
+            yield batch
 
 
 @pytest.fixture
@@ -113,3 +132,33 @@ def test_a_checkpoint_of_a_later_state_is_not_used(world: World, tmp_path: Path)
     back_up(world, source)
     assert source.runs == 2
     assert drill(world.storage, tmp_path / "scratch").problems == ()
+
+
+def test_a_first_backup_of_a_directory_whose_files_are_deleted_begins_again(
+    world: World, tmp_path: Path
+) -> None:
+    world.grow(SEGMENTS)
+    source = DeletingSource(world, ATTEMPTS_MAX - 1)
+    manifest = back_up(world, source)
+    assert source.runs == ATTEMPTS_MAX
+    assert manifest.end.offset == world.log.end
+    assert drill(world.storage, tmp_path / "scratch").problems == ()
+
+
+def test_a_file_that_is_deleted_each_time_is_named(world: World) -> None:
+    world.grow(SEGMENTS)
+    source = DeletingSource(world, ATTEMPTS_MAX)
+    with pytest.raises(BackupGapError, match=r"\.log.*trimmed its log meanwhile"):
+        back_up(world, source)
+    assert source.runs == ATTEMPTS_MAX
+
+
+def test_a_deleted_file_behind_a_backup_is_a_gap(world: World) -> None:
+    """Goal: lost records are never passed over. Method: the node deletes what was not copied."""
+    former = back_up(world, DirectorySource(world.log.home))
+    world.grow(SEGMENTS)
+    source = DeletingSource(world, 1)
+    with pytest.raises(BackupGapError, match="its log begins at offset"):
+        back_up(world, source)
+    assert source.runs == 2
+    assert newest_manifest(world.storage)[0] == former
