@@ -14,7 +14,7 @@ from quorum.batch_decode import (
     values_and_headers,
     values_at_once,
 )
-from quorum.batch_encode import encode_batch, encode_with_header
+from quorum.batch_encode import encode_batch, encode_with_header, with_position
 from quorum.batch_header import (
     BATCH_BYTES_MAX,
     CODEC_MASK,
@@ -49,4 +49,5 @@ __all__ = [
     "scan_batches",
     "values_and_headers",
     "values_at_once",
+    "with_position",
 ]

@@ -29,6 +29,9 @@ RecordHeader = tuple[str, bytes | None]
 
 _FRONT = struct.Struct(">qiibI")
 _BACK = struct.Struct(">hiqqqhii")
+_EPOCH = struct.Struct(">i")
+_BASE_OFFSET = struct.Struct(">q")
+_EPOCH_AT = 12
 
 _ATTRIBUTES_AND_TIMESTAMP = b"\x00\x00"
 _EMPTY_HEADERS = b"\x00"
@@ -201,3 +204,20 @@ def encode_with_header(  # noqa: PLR0913 - the fields of a batch, by keyword
         ),
     )
     return b"".join((front, back, records)), header
+
+
+def with_position(batch: bytes, base_offset: int, epoch: int) -> bytes:
+    """Return the batch at another position: both fields are outside the checksum.
+
+    Raises:
+        QuorumUsageError: Not a batch, or a number outside its field.
+    """
+    if len(batch) <= HEADER_BYTES:
+        raise QuorumUsageError(f"{len(batch)} bytes are not a batch")
+    try:
+        offset, place = _BASE_OFFSET.pack(base_offset), _EPOCH.pack(epoch)
+    except struct.error as error:
+        raise QuorumUsageError(f"cannot place a batch: {error}") from error
+    if batch.startswith(offset) and batch.startswith(place, _EPOCH_AT):
+        return batch
+    return b"".join((offset, batch[8:_EPOCH_AT], place, batch[_EPOCH_AT + 4 :]))

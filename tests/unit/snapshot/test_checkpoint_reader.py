@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.batch import encode_batch
+from quorum.batch import encode_batch, with_position
 from quorum.control import SnapshotFooter, SnapshotHeader, encode_control_batch
 from quorum.control_records import KRaftVersion, LeaderChange
 from quorum.errors import SnapshotCorruptError, StorageError
@@ -34,10 +34,8 @@ WHOLE = b"".join(PARTS)
 READ_HEAD = replace(HEAD, end=ID)
 
 
-def header(*more, epoch: int = 3, base_offset: int = 0) -> bytes:
-    return encode_control_batch(
-        [SnapshotHeader(1), *more], base_offset=base_offset, epoch=epoch, timestamp=1
-    )
+def header(*more, epoch: int = 3) -> bytes:
+    return encode_control_batch([SnapshotHeader(1), *more], base_offset=0, epoch=epoch, timestamp=1)
 
 
 def footer(base_offset: int, *, epoch: int = 3) -> bytes:
@@ -133,9 +131,9 @@ def test_every_truncation_is_found() -> None:
         (header() + data(1), "without a footer"),
         (header() + footer(1) + data(2), "position 158: a batch behind the footer"),
         (header() + footer(1) + b"\x00", "cut off after 1 bytes"),
-        (header() + header(base_offset=1), "second snapshot header"),
+        (header() + with_position(header(), 1, 3), "second snapshot header"),
         (header() + data(2) + footer(3), "base offset 2 where 1"),
-        (header(base_offset=5) + footer(6), "base offset 5 where 0"),
+        (with_position(header(), 5, 3) + footer(6), "base offset 5 where 0"),
         (header() + data(1, epoch=4) + footer(2), "epoch 4"),
         (header(epoch=2) + footer(1, epoch=2), "epoch 2"),
         (
