@@ -11,7 +11,7 @@ import grpc
 import pytest
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from hypothesis import given
+from hypothesis import example, given
 
 from quorate.client import Client
 from quorate.client.queries import EARLIEST_TIMESTAMP
@@ -21,9 +21,12 @@ from quorum.v1.records_pb2 import TypedRecord
 from statemachine.codec import encode_record
 from statemachine.records import (
     RECORD_TYPES,
+    ListenerEndpoint,
     MetadataRecord,
+    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     TopicRecord,
 )
 from statemachine.records_schema import ArrayOf, FieldSpec, Kind, StructOf
@@ -81,6 +84,10 @@ def same_value(kind: Kind, content: Any, value: Any) -> bool:
 
 
 @given(records())
+@example(NoOpRecord())
+@example(
+    RegisterBrokerRecord(1, broker_epoch=2, end_points=(ListenerEndpoint("CLIENT", "host", 9, 3),))
+)
 def test_every_field_of_every_type_arrives(record: MetadataRecord) -> None:
     typed = TypedRecord()
     add_record(typed, record)
