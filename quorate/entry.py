@@ -46,8 +46,9 @@ def main() -> int:
         leave_when_asked()
     else:
         gc.set_threshold(*_COLLECTION_THRESHOLDS)
-        # A command says in its own line what gRPC would write about beside it.
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # A command says in its own line what gRPC would write about beside it. In the log of a server
+    # gRPC's lines have no fields and no limit, and any stranger's TLS handshake makes one.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from quorate.cli.main import main as run
 

@@ -170,6 +170,21 @@ def test_the_options_with_values_are_those_of_the_command_line() -> None:
     assert {word for each in taking for word in each.opts} == VALUED
 
 
+@pytest.mark.parametrize("asked", ["", "ERROR"])
+def test_grpc_writes_into_the_log_of_a_server_only_if_asked(asked: str) -> None:
+    code = (
+        "import os, sys; sys.argv = ['quorate', 'server', '--help']\n"
+        "from quorate.entry import main\n"
+        "main(); print(os.environ['GRPC_VERBOSITY'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120,
+        env={**environment, **({"GRPC_VERBOSITY": asked} if asked else {})},
+    )  # fmt: skip
+    assert done.stdout.split()[-1] == (asked or "NONE")
+
+
 COUNT_SEARCHES = """
 import gc, sys
 
