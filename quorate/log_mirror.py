@@ -28,8 +28,8 @@ from quorate.client.errors import (
 from quorum.batch import scan_batches
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.identity import MetaProperties, write_identity
-from quorum.log.layout import partition_directory
+from quorum.log.identity import MetaProperties, load_foreign_identity, write_identity
+from quorum.log.layout import META_PROPERTIES_NAME, partition_directory
 from quorum.log.recovery import open_log
 from quorum.log.segmented_log import SegmentedLog
 from quorum.types import SnapshotId
@@ -45,6 +45,7 @@ TIMEOUT_S = 10.0
 _NODE_ID = 0
 _DIRECTORY_ID = b"quorate-log-copy"
 _NO_TIME = -1
+_LOCK_NAME = "copy.lock"
 
 
 def fetch_log_into(
@@ -53,15 +54,18 @@ def fetch_log_into(
     """Fetch what is committed and not yet in ``folder``; return the end offset of the copy.
 
     Where the log was trimmed beyond the copy, a checkpoint of the state is written in place of the
-    gap. ``options``: ``tlsCa``, ``tlsCert`` and ``tlsKey`` are files in PEM; ``user`` with
-    ``passwordFile``, or ``tokenFile``, name the caller.
+    gap. ``folder`` is such a copy already, or it is empty, or it does not exist: a node's data
+    directory is never written to. ``options``: ``tlsCa``, ``tlsCert`` and ``tlsKey`` are files in
+    PEM; ``user`` with ``passwordFile``, or ``tokenFile``, name the caller.
 
     Raises:
-        AuditError: No node answered, or one refused; or another process writes this copy.
+        AuditError: No node answered, or one refused; or ``folder`` is no copy, or one of another
+            cluster.
         LogTruncatedError: The log no longer contains the records that were copied.
         StorageError: A file cannot be read or written.
     """
     try:
+        _refuse_other_folders(folder)
         with _locked(folder), BlockingClient(endpoints, **_identity(options or {})) as client:
             return _Mirror(folder, endpoints, client).run()
     except UnavailableError as error:
@@ -101,11 +105,36 @@ def _read(path: str) -> bytes:
         raise AuditError(f"{path}: cannot read: {error.strerror}") from error
 
 
+def _refuse_other_folders(folder: Path) -> None:
+    """Refuse a folder with anything in it that is no copy: a node's log must stay as it is.
+
+    Records arrive with their secrets replaced, so a node with them would hold another history.
+    """
+    try:
+        names = {each.name for each in folder.iterdir()} if folder.exists() else set()
+    except OSError as error:
+        raise StorageError(f"cannot read: {error.strerror}", folder) from error
+    if names <= {_LOCK_NAME}:
+        return
+    fs = OsFileSystem()
+    if META_PROPERTIES_NAME in names:
+        if load_foreign_identity(fs, folder).directory_id == _DIRECTORY_ID:
+            return
+        raise AuditError(
+            f"{folder}: a node's data directory; with option endpoint the path is the folder of a "
+            "copy of the log: name one that does not exist"
+        )
+    raise AuditError(
+        f"{folder}: neither empty nor a copy of a log; with option endpoint the path is the folder "
+        "of a copy: name one that does not exist"
+    )
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / "copy.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageError(f"cannot write the copy of the log: {error.strerror}", folder) from error
     try:
@@ -125,10 +154,16 @@ class _Mirror:
         self._partition = partition_directory(folder)
 
     def run(self) -> int:
-        if not (self._folder / "meta.properties").exists():
-            cluster_id = self._client.describe_cluster().cluster_id
+        cluster_id = self._client.describe_cluster().cluster_id
+        if not (self._folder / META_PROPERTIES_NAME).exists():
             write_identity(
                 self._fs, self._folder, MetaProperties(cluster_id, _NODE_ID, _DIRECTORY_ID)
+            )
+        copied = load_foreign_identity(self._fs, self._folder)
+        if copied.cluster_id != cluster_id:
+            raise AuditError(
+                f"{self._folder}: the copy is of cluster {copied.cluster_id}, and "
+                f"{self._endpoints} is of cluster {cluster_id}; name another folder"
             )
         log, _ = open_log(self._fs, self._partition, snapshots=self._checkpoints())
         try:

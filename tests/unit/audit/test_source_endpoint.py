@@ -7,6 +7,7 @@ import importlib
 import random
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from quorate.config.server_config import ServerConfig
 from quorate.demo.ports import free_ports
 from quorate.server.node import ServerNode
 from quorum.log.filesystem import OsFileSystem
+from quorum.log.identity import load_foreign_identity, write_identity
 from quorum.log.layout import partition_directory
 from quorum.log.recovery import open_log
 from quorum.v1.commands_pb2 import ConfigResourceType
@@ -89,6 +91,62 @@ def test_a_log_is_read_over_the_network(tmp_path: Path) -> None:
         ]
 
     with_node(tmp_path, scenario)
+
+
+def content(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_data_directory_is_never_written_to(tmp_path: Path) -> None:
+    """Goal: no second writer, and no other history in a voter's log. Both of a node that runs, and
+    of one that does not.
+    """
+    other = with_node(tmp_path / "other", nothing)
+
+    async def scenario(address: str, _client: Client, _node: Any) -> None:
+        stopped = Path(other.node.data_dir)
+        before = content(stopped)
+        for folder in (tmp_path / "n1", stopped):
+            with pytest.raises(AuditError, match="a node's data directory") as caught:
+                await asyncio.to_thread(read, folder, address)
+            assert str(folder) in str(caught.value)
+            assert not (folder / "copy.lock").exists()
+        assert content(stopped) == before
+
+    with_node(tmp_path, scenario)
+
+
+async def nothing(_address: str, _client: Client, _node: Any) -> None:
+    """Run a node until it has started."""
+
+
+def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(AuditError, match="neither empty nor a copy"):
+        read(tmp_path, "localhost:1")
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_copy_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+
+    async def copied(address: str, _client: Client, _node: Any) -> None:
+        await asyncio.to_thread(read, mirror, address)
+
+    with_node(tmp_path / "one", copied)
+    write_identity(
+        OsFileSystem(),
+        mirror,
+        replace(load_foreign_identity(OsFileSystem(), mirror), cluster_id="another"),
+    )
+    before = content(mirror)
+
+    async def refused(address: str, _client: Client, _node: Any) -> None:
+        with pytest.raises(AuditError, match="the copy is of cluster another"):
+            await asyncio.to_thread(read, mirror, address)
+
+    with_node(tmp_path / "two", refused)
+    assert content(mirror) == before
 
 
 def test_a_node_that_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
