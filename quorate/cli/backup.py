@@ -18,12 +18,13 @@ from quorate.backup.target import check_target
 from quorate.cli.backup_errors import DAMAGED_HINT, reported_backup
 from quorate.cli.backup_restore import restore_command
 from quorate.cli.command import LocalCommand, NounGroup, pass_session
-from quorate.cli.connection import ask, credentials_of
+from quorate.cli.connection import ask
 from quorate.cli.directory_lock import taken
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of
 from quorate.cli.session import Session
+from quorate.cli.tls_files import credentials_of
 from quorate.timetravel.moments import time_text
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory

@@ -23,13 +23,11 @@ from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
 from quorate.cli.reachability import Obstacle
 from quorate.cli.requests import request_options
 from quorate.cli.session import Session
-from quorate.cli.tls_files import check_tls_files
+from quorate.cli.tls_files import credentials_of
 from quorate.config.secret_files import read_secret
 from quorum.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
-    import grpc
-
     from quorate.client import Applied, Client
     from quorate.client.results.metadata import ReadPosition
     from quorum.v1.metadata_pb2 import ReadOptions
@@ -41,8 +39,6 @@ CLIENT_ID = "quorate-cli"
 _LAST_CALL_S_MIN = 0.5
 """Less than what ``ask`` grants beyond the timeout, so that the call itself says how it ended."""
 _NEAR_TOPICS_MAX = 1000
-_NOT_A_NODE = "Received http2 header with status"
-"""In what gRPC says of a server that has never heard of it, such as a proxy."""
 READ_LEVELS = ("linearizable", "local")
 
 
@@ -126,10 +122,13 @@ async def _ask(
         ):
             return await unless_unreachable(session, servers, work(client))
     except TimeoutError as error:
-        cause = f"no answer within {session.timeout_s:g} s"
-        raise await _unavailable(session, servers, cause) from error
+        late = f"no answer within {session.timeout_s:g} s"
+        raise await _unavailable(session, servers, late) from error
     except library.UnavailableError as error:
-        if isinstance(error.__cause__, library.RefusedError):
+        cause = error.__cause__
+        if isinstance(cause, library.RefusedError) and not isinstance(
+            cause, library.NotServedError
+        ):
             raise CliError(
                 f"the cluster cannot do that now through {', '.join(servers)}: {error}",
                 hint="`quorum describe status` and `--read local` also work without a leader",
@@ -153,10 +152,12 @@ async def _ask(
             "was applied",
             code=Exit.CONFLICT,
         ) from error
+    except library.NotServedError as error:
+        found = await obstacles(session, servers)
+        if len(found) == len(servers):
+            raise UnreachableError(found) from error
+        raise CliError(str(error), code=refusal_exit(error.code)) from error
     except library.RefusedError as error:
-        if _NOT_A_NODE in str(error):
-            cause = "an HTTP/2 server answers there, which is no node"
-            raise UnreachableError({", ".join(servers): Obstacle(cause)}) from error
         raise CliError(str(error), code=refusal_exit(error.code)) from error
     except library.ClientError as error:
         raise CliError(str(error)) from error
@@ -224,28 +225,6 @@ def token_of(session: Session) -> str:
         return read_secret(session.sasl_token_file, "--sasl-token-file")
     except ConfigError as error:
         raise CliError(str(error), code=Exit.USAGE) from error
-
-
-def credentials_of(session: Session) -> grpc.ChannelCredentials | None:
-    """Return the TLS credentials that the options name; None for clear text.
-
-    Raises:
-        CliError: A file cannot be read, or one of a pair is missing.
-    """
-    paths = (session.tls_ca, session.tls_key, session.tls_cert)
-    if not any(paths):
-        return None
-    if bool(session.tls_key) != bool(session.tls_cert):
-        raise CliError("--tls-cert and --tls-key belong together", code=Exit.USAGE)
-    check_tls_files(*paths)
-    import grpc
-
-    try:
-        return grpc.ssl_channel_credentials(
-            *(path.read_bytes() if path is not None else None for path in paths)
-        )
-    except OSError as error:
-        raise CliError(f"{error.filename}: {error.strerror}", code=Exit.USAGE) from error
 
 
 def read_option(function: Function) -> Function:

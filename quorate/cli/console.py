@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 
 from quorate.cli.command import SessionCommand, pass_session
-from quorate.cli.connection import client_of, credentials_of
+from quorate.cli.connection import client_of
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.patience import UnreachableError, obstacles
 from quorate.cli.session import Session
+from quorate.cli.tls_files import credentials_of
 
 LISTEN_DEFAULT = "127.0.0.1:9192"
 NICENESS = 10

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from quorate import client as library
 from quorate.cli.connection import client_of
 from quorate.cli.patience import UnreachableError, unless_unreachable
+from quorate.cli.reachability import SERVES_NO_CLIENTS
 from quorate.cli.session import Session
 from quorate.client.results.admin import DescribeQuorumResponse
 from quorum.types import Endpoint
@@ -71,5 +72,7 @@ async def _asked(session: Session, address: str) -> Asked:
         return Asked(address, None, error.obstacles[address].cause)
     except TimeoutError:
         return Asked(address, None, f"no answer within {LIMIT_S:g} s")
+    except library.NotServedError:
+        return Asked(address, None, SERVES_NO_CLIENTS.cause)
     except library.ClientError as error:
         return Asked(address, None, str(error))

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 
+from quorate.cli.client_port import client_port_obstacle
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.reachability import Obstacle, TlsPaths, obstacle_at
 from quorate.cli.session import Session
@@ -64,7 +65,11 @@ async def unless_unreachable(
 async def obstacles(session: Session, servers: Sequence[str]) -> dict[str, Obstacle]:
     """What is in the way, by server; those that answer are left out."""
     tls = tls_paths(session)
-    found = await asyncio.gather(*(obstacle_at(server, tls) for server in servers))
+
+    async def examine(server: str) -> Obstacle | None:
+        return await obstacle_at(server, tls) or await client_port_obstacle(session, server)
+
+    found = await asyncio.gather(*(examine(server) for server in servers))
     return {server: each for server, each in zip(servers, found, strict=True) if each is not None}
 
 

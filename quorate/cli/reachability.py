@@ -47,6 +47,12 @@ _SILENT = Obstacle("connected, but there is no answer", is_lasting=False)
 _PLAIN = Obstacle("the node uses no TLS, and this command does", "leave out --tls-ca")
 
 
+SERVES_NO_CLIENTS = Obstacle(
+    "an HTTP/2 server answers there, which is no node's client port",
+    "name that of `listeners.client`",
+)
+
+
 class _FoundError(Exception):
     def __init__(self, obstacle: Obstacle) -> None:
         super().__init__(obstacle.cause)

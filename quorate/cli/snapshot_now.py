@@ -12,7 +12,7 @@ from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.connection import client_of, refusal_exit
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
-from quorate.cli.patience import unless_unreachable
+from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
 from quorate.cli.session import Session
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ async def _one(
             return await unless_unreachable(
                 session, (server,), client.create_snapshot(dry_run=dry_run)
             )
+        except library.NotServedError as error:
+            found = await obstacles(session, (server,))
+            if found:
+                raise UnreachableError(found) from error
+            raise CliError(f"{server}: {error}", code=refusal_exit(error.code)) from error
         except library.RefusedError as error:
             raise CliError(f"{server}: {error}", code=refusal_exit(error.code)) from error
         except library.UnavailableError as error:

@@ -4,8 +4,35 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.session import Session
+
+if TYPE_CHECKING:
+    import grpc
+
+
+def credentials_of(session: Session) -> grpc.ChannelCredentials | None:
+    """Return the TLS credentials that the options name; None for clear text.
+
+    Raises:
+        CliError: A file cannot be read, or one of a pair is missing.
+    """
+    paths = (session.tls_ca, session.tls_key, session.tls_cert)
+    if not any(paths):
+        return None
+    if bool(session.tls_key) != bool(session.tls_cert):
+        raise CliError("--tls-cert and --tls-key belong together", code=Exit.USAGE)
+    check_tls_files(*paths)
+    import grpc
+
+    try:
+        return grpc.ssl_channel_credentials(
+            *(path.read_bytes() if path is not None else None for path in paths)
+        )
+    except OSError as error:
+        raise CliError(f"{error.filename}: {error.strerror}", code=Exit.USAGE) from error
 
 
 def check_tls_files(ca: Path | None, key: Path | None, cert: Path | None) -> None:

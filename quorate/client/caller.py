@@ -16,7 +16,12 @@ import grpc
 from google.protobuf.message import Message
 
 from quorate.client.channels import Nodes
-from quorate.client.errors import ClientError, RefusedError, UnavailableError, from_rpc
+from quorate.client.errors import (
+    ClientError,
+    RefusedError,
+    UnavailableError,
+    from_rpc,
+)
 from quorate.client.read_streams import ReadStreams, may_share
 from quorum.v1 import common_pb2
 
@@ -113,11 +118,13 @@ class Caller:
         Raises:
             ClientError: The refusal, if asking again would not help; ``UnavailableError`` when
                 no node answered before the deadline; its cause is the last failure.
+                ``NotServedError`` when no address serves this call.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
         is_shared = may_share(method, request)
         asked = 0
+        not_served: set[str] = set()
         while True:
             if self._is_closed:
                 raise UnavailableError(f"{method}: the client was closed")
@@ -142,7 +149,9 @@ class Caller:
                 continue
             if self._nodes.forgets_token(address, failure):
                 continue
-            if not may_repeat(failure):
+            if not (
+                may_repeat(failure) or self._nodes.is_served_elsewhere(failure, address, not_served)
+            ):
                 raise self._nodes.explained(address, failure)
             self.move_on(failure, address)
             asked += 1

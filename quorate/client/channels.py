@@ -9,7 +9,7 @@ import grpc
 
 from quorate.client.authenticator import Authenticator
 from quorate.client.cluster import cluster_named
-from quorate.client.errors import ClientError
+from quorate.client.errors import ClientError, NotServedError
 from quorate.client.limits import CLIENT_OPTIONS
 from quorate.client.newest_incarnation import NewestIncarnation
 from quorate.client.results.errors import LeaderHint
@@ -114,10 +114,22 @@ class Nodes:
         return address
 
     def explained(self, address: str, error: ClientError) -> ClientError:
-        """Return the error of a call, or why the node refused the client's password before it."""
+        """Return the error of a call with the address, where that is to blame.
+
+        Or why the node refused the client's password before the call.
+        """
+        if isinstance(error, NotServedError):
+            return NotServedError(address)
         if self._authenticator is None:
             return error
         return self._authenticator.explained(address, error)
+
+    def is_served_elsewhere(self, error: ClientError, address: str, not_served: set[str]) -> bool:
+        """Whether a call failed because of its address alone, which is added to ``not_served``."""
+        if not isinstance(error, NotServedError):
+            return False
+        not_served.add(address)
+        return not not_served.issuperset(self._nodes)
 
     def forgets_token(self, address: str, error: ClientError) -> bool:
         """Whether a call was refused for a token that the node knows no more: repeat the call."""

@@ -25,7 +25,6 @@ DETAILS_KEY = "grpc-status-details-bin"
 _PREFIX = "ERROR_CODE_"
 _HOPELESS = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: int(common_pb2.ERROR_CODE_MESSAGE_TOO_LARGE),
-    grpc.StatusCode.UNIMPLEMENTED: int(common_pb2.ERROR_CODE_UNSUPPORTED_VERSION),
     grpc.StatusCode.UNAUTHENTICATED: int(common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED),
     grpc.StatusCode.PERMISSION_DENIED: int(common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED),
 }
@@ -82,6 +81,21 @@ class LogIncarnationError(RefusedError):
 
     def __init__(self, message: str) -> None:
         super().__init__(common_pb2.ERROR_CODE_LOG_INCARNATION_MISMATCH, message)
+
+
+class NotServedError(RefusedError):
+    """No service takes the call at this address. Nothing has changed.
+
+    It is no node's port for clients (a proxy's, or ``listeners.peer``), or an older node's. The
+    code is UNSUPPORTED_VERSION.
+    """
+
+    def __init__(self, address: str = "") -> None:
+        super().__init__(
+            common_pb2.ERROR_CODE_UNSUPPORTED_VERSION,
+            f"{address or 'the address'} does not serve this call: it is not the port for clients "
+            "of a node, or the node is older than this client",
+        )
 
 
 class ProducerFencedError(RefusedError):
@@ -204,6 +218,8 @@ def from_rpc(error: grpc.RpcError) -> ClientError:
     if status is None:
         if not isinstance(error, grpc.aio.AioRpcError):
             return UnavailableError(str(error))
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            return NotServedError()
         code = _HOPELESS.get(error.code())
         if code is not None:
             return RefusedError(code, str(error.details()))

@@ -18,7 +18,13 @@ import grpc
 
 from quorate.client.call_tasks import opened_with_tasks
 from quorate.client.channels import Nodes
-from quorate.client.errors import ClientError, ProtocolError, RefusedError, from_rpc
+from quorate.client.errors import (
+    ClientError,
+    NotServedError,
+    ProtocolError,
+    RefusedError,
+    from_rpc,
+)
 from quorum.supervisor import Supervisor
 from quorum.v1.common_pb2 import (
     ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED,
@@ -77,6 +83,8 @@ class LeaderSearch:
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._denials: dict[str, ClientError] = {}
         """By address: nodes whose last answer was that this client may not write."""
+        self._not_served: dict[str, ClientError] = {}
+        """By address: servers whose last answer was that they have no write stream."""
         self._supervisor = Supervisor()
         self._loop = asyncio.get_running_loop()
         self._found: asyncio.Future[FoundStream] = self._loop.create_future()
@@ -87,7 +95,7 @@ class LeaderSearch:
 
         Raises:
             RefusedError: All nodes refuse this client's writes, or some do and none accepted for
-                ``EAGER_SECONDS``.
+                ``EAGER_SECONDS``. ``NotServedError``: no address takes writes at all.
         """
         try:
             for address in self._nodes.addresses:
@@ -121,6 +129,10 @@ class LeaderSearch:
                 if not self._found.done():
                     self._found.set_exception(next(iter(self._denials.values())))
                 return
+            if len(self._not_served) == len(self._asked):
+                if not self._found.done():
+                    self._found.set_exception(next(iter(self._not_served.values())))
+                return
             if not is_eager:
                 pause = min(pause * 1.5, PATIENT_BACKOFF_SECONDS_MAX)
             await asyncio.sleep(self._rng.uniform(EAGER_BACKOFF_SECONDS[0], pause))
@@ -131,6 +143,7 @@ class LeaderSearch:
         met = self._hello.hello.log_incarnation_number = self._nodes.newest_incarnation.number
         accepted: StreamAccepted | None = None
         self._denials.pop(address, None)
+        self._not_served.pop(address, None)
         try:
             async with asyncio.timeout(GREETING_SECONDS_MAX):
                 await call.write(self._hello)
@@ -159,6 +172,8 @@ class LeaderSearch:
             return
         if self._nodes.forgets_token(address, error):
             return
+        if isinstance(error, NotServedError):
+            self._not_served[address] = self._nodes.explained(address, error)
         if error.code in _DENIALS:
             self._denials[address] = self._nodes.explained(address, error)
         leader = self._nodes.learn(error.leader)

@@ -80,6 +80,8 @@ class Watch:
         self._client_id = client_id
         self._may_restart = may_restart
         self._outage_seconds_max = outage_seconds_max
+        self._not_served: set[str] = set()
+        """Addresses that serve no watch."""
         self._chunks = 0
         self._is_first_batch = True
         self._least = state_at_least
@@ -301,12 +303,17 @@ class Watch:
             bounds=failure.bounds,
         )
 
+    def _may_ask_again(self, failure: ClientError, address: str) -> bool:
+        return may_ask_again(failure) or self._nodes.is_served_elsewhere(
+            failure, address, self._not_served
+        )
+
     def _evaluate(self, failure: Exception, address: str) -> None:
         """Continue at another node, begin again with the state, or raise."""
         if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
             self._least = max(self._least, self.offset)
             self.offset = self.epoch = -1
-        elif isinstance(failure, ClientError) and not may_ask_again(failure):
+        elif isinstance(failure, ClientError) and not self._may_ask_again(failure, address):
             if not self._nodes.forgets_token(address, failure):
                 raise self._nodes.explained(address, failure)
         elif not isinstance(failure, WatchLaggedError):

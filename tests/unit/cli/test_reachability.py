@@ -21,6 +21,9 @@ from quorum.transport.security import TlsFiles
 from tests.support import certificates, fork_server
 
 SECONDS_MAX = 2.0
+NOISE = (
+    "ipv4:", "UNAVAILABLE", "UNSUPPORTED", "DNS resolution failed", "ListTopics", "Traceback"
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +38,22 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TlsFiles]:
     }
 
 
+class Refusing(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+    """Refuses every call, as a node does a stranger's."""
+
+    def service(self, _details: grpc.HandlerCallDetails) -> object:
+        def refuse(_requests: object, context: grpc.ServicerContext) -> object:
+            return context.abort(grpc.StatusCode.PERMISSION_DENIED, "not for you")
+
+        return grpc.stream_unary_rpc_method_handler(refuse)
+
+
 @contextlib.contextmanager
-def grpc_server(tls: TlsFiles | None = None, *, asks_clients: bool = False) -> Iterator[str]:
-    """A gRPC server without services."""
-    server = grpc.server(ThreadPoolExecutor(1))
+def grpc_server(
+    tls: TlsFiles | None = None, *, asks_clients: bool = False, is_node: bool = False
+) -> Iterator[str]:
+    """A gRPC server without services; as a node it refuses every call."""
+    server = grpc.server(ThreadPoolExecutor(1), handlers=(Refusing(),) if is_node else ())
     if tls is None:
         port = server.add_insecure_port("127.0.0.1:0")
     else:
@@ -133,20 +148,20 @@ def start_seconds() -> float:
 _STARTS: list[float] = []
 
 
-def line(address: str, *options: str) -> str:
+def line(address: str, *options: str, command: tuple[str, ...] = ("topic", "list")) -> str:
     """What the command says about ``address``: a single line, soon.
 
     Asked again if it came late: only the machine makes one of three answers late.
     """
     for _ in range(3):
-        status, out, err, spent = ran("topic", "list", "--bootstrap", address, *options)
+        status, out, err, spent = ran(*command, "--bootstrap", address, *options)
         assert (status, out) == (7, "")
         assert err.count("\n") == 1, err
         if spent < SECONDS_MAX + 2 * _STARTS[-1]:
             break
     else:
         pytest.fail(f"three times late, at last {spent:.1f} s")
-    for noise in ("ipv4:", "UNAVAILABLE", "DNS resolution failed", "ListTopics", "Traceback"):
+    for noise in NOISE:
         assert noise not in err
     return err
 
@@ -170,12 +185,38 @@ def test_a_port_that_speaks_http1() -> None:
         assert "an HTTP/1 server answers there, no node's client port" in line(address)
 
 
-def test_a_port_of_http2_that_is_no_node() -> None:
+NO_CLIENT_PORT = "an HTTP/2 server answers there, which is no node's client port"
+CALLS = {
+    "reads": ("topic", "list"),
+    "writes": ("topic", "create", "x"),
+    "one node": ("snapshot", "now"),
+}
+
+
+@pytest.mark.parametrize("command", CALLS.values(), ids=CALLS)
+def test_a_port_of_http2_that_is_no_node(command: tuple[str, ...]) -> None:
     with foreign_http2_server() as address:
-        assert line(address) == (
-            f"error: cannot reach the cluster through {address}: an HTTP/2 server answers there, "
-            "which is no node\n"
+        assert line(address, command=command) == (
+            f"error: cannot reach the cluster through {address}: {NO_CLIENT_PORT} (name that of "
+            "`listeners.client`)\n"
         )
+
+
+@pytest.mark.parametrize("command", CALLS.values(), ids=CALLS)
+def test_a_grpc_port_that_serves_no_clients(command: tuple[str, ...]) -> None:
+    """As `listeners.peer` of a node."""
+    with grpc_server() as address:
+        assert line(address, command=command) == (
+            f"error: cannot reach the cluster through {address}: {NO_CLIENT_PORT} (name that of "
+            "`listeners.client`)\n"
+        )
+
+
+def test_health_of_a_grpc_port_that_serves_no_clients() -> None:
+    with grpc_server() as address:
+        status, out, err, _ = ran("health", "--bootstrap", address)
+    assert (status, err) == (7, "error: no node answers\n")
+    assert NO_CLIENT_PORT in " ".join(out.split())
 
 
 def test_a_port_that_says_nothing() -> None:
@@ -235,7 +276,7 @@ def test_each_of_several_servers_has_its_cause() -> None:
 
 def test_a_server_that_can_be_reached_is_named_with_what_it_lacks() -> None:
     """One node of three is left: it answers, and finds no leader."""
-    with grpc_server() as well:
+    with grpc_server(is_node=True) as well:
         gone = closed_port()
         error = asyncio.run(_unavailable(Session(), (gone, well), "no leader was found"))
     assert str(error) == (
@@ -246,11 +287,20 @@ def test_a_server_that_can_be_reached_is_named_with_what_it_lacks() -> None:
 
 
 def test_a_server_that_answers_is_not_examined_away() -> None:
-    """One that has no such service is named by its refusal, though the other is refused."""
-    with grpc_server() as address:
+    """A node that refuses is named by its refusal, though the other connection is refused."""
+    with grpc_server(is_node=True) as address:
         status, _, err, _ = ran("topic", "list", "--bootstrap", f"{closed_port()},{address}")
-    assert status != 0
-    assert "UNSUPPORTED_VERSION" in err
+    assert status == 6
+    assert "CLUSTER_AUTHORIZATION_FAILED: not for you" in err
+
+
+def test_a_port_that_serves_no_clients_beside_one_that_is_closed() -> None:
+    closed = closed_port()
+    with grpc_server() as address:
+        for command in (CALLS["reads"], CALLS["writes"]):
+            said = line(f"{closed},{address}", command=command)
+            assert f"{closed}: connection refused: nothing listens there; " in said
+            assert f"{address}: {NO_CLIENT_PORT}" in said
 
 
 def test_a_written_timeout_waits_for_a_node_that_starts() -> None:

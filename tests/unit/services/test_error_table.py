@@ -10,6 +10,7 @@ import quorum.errors
 from quorate.cli.exits import exit_for_code
 from quorate.client.errors import (
     LogTruncationError,
+    NotServedError,
     OffsetOutOfRangeError,
     OutcomeUnknownError,
     RefusedError,
@@ -131,7 +132,7 @@ def test_a_leader_hint_survives():
     ("code", "kind"),
     [
         (grpc.StatusCode.UNAVAILABLE, UnavailableError),
-        (grpc.StatusCode.UNIMPLEMENTED, RefusedError),
+        (grpc.StatusCode.UNIMPLEMENTED, NotServedError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, RefusedError),
     ],
 )
