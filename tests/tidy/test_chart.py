@@ -348,7 +348,8 @@ def test_the_service_monitor_finds_the_headless_service() -> None:
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["port"] in {each["name"] for each in headless["spec"]["ports"]}
     assert set(endpoint) == {"port", "path", "interval", "scheme", "tlsConfig", "relabelings"}
-    assert endpoint["relabelings"][0]["targetLabel"] == "cluster", "as in prometheus.yaml"
+    relabeled = {each["targetLabel"] for each in endpoint["relabelings"]}
+    assert relabeled == {"job", "cluster"}, "as in prometheus.yaml"
     assert "ServiceMonitor" not in {each["kind"] for each in render(BOUND)}
 
 
