@@ -32,6 +32,11 @@ CHANGING: Final = frozenset(
     )
 )
 """Operations that change something. Who may do one of them may also have a producer id."""
+CHANGEABLE: Final = frozenset(
+    {int(ResourceKind.TOPIC), int(ResourceKind.GROUP), int(ResourceKind.TRANSACTIONAL_ID)}
+)
+"""Kinds of which a client may change a resource by its name. Where no ACL may mean yes, who may
+change a resource of one that no ACL names may also have a producer id."""
 
 REFUSAL_OF: Final[Mapping[int, ErrorCode]] = {
     ResourceKind.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -85,7 +85,7 @@ operation_option = click.option(
 @operation_option
 @resource_options
 @click.option("--prefixed", is_flag=True, help="All resources whose names begin so.")
-@click.option("--host", default="*", show_default=True, help="Only from this address.")
+@click.option("--host", default="*", show_default=True, help="Only from this IP address.")
 @write_options
 @pass_session
 def add(

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from quorum.errors import CommandError, ErrorCode
 from statemachine.commands import AclEntry, AclFilter, CreateAcls, DeleteAcls
 from statemachine.prepare.context import EvaluationContext, Prepared
+from statemachine.prepare.topics import TOPIC_NAME, TOPIC_NAME_LENGTH_MAX
 from statemachine.prepare.view import View
 from statemachine.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from statemachine.sections.acl_hosts import ANY_HOST, is_host
 from statemachine.sections.acl_index import (
     CLUSTER_NAME,
     WILDCARD,
@@ -16,6 +18,7 @@ from statemachine.sections.acl_index import (
     PatternType,
     Permission,
     ResourceKind,
+    can_match,
 )
 
 ACLS_PER_COMMAND_MAX = 1_000
@@ -178,11 +181,36 @@ def _check_entry(entry: AclEntry) -> None:
     elif not all(entry.principal.partition(":")):
         problem = f"the principal {entry.principal[:100]!r} is not of the form User:name"
     elif not entry.host:
-        problem = f"the host is empty; {WILDCARD} stands for every host"
+        problem = f"the host is empty; {ANY_HOST} stands for every host"
     elif max(len(entry.resource_name), len(entry.principal), len(entry.host)) > TEXT_LENGTH_MAX:
         problem = f"a name has more than {TEXT_LENGTH_MAX} characters"
+    elif not is_host(entry.host):
+        problem = (
+            f"the host {entry.host[:100]!r} is no IP address: ACLs have neither names nor networks "
+            f"of hosts; {ANY_HOST} stands for every host"
+        )
+    elif not can_match(entry.resource_type, entry.operation, entry.permission_type):
+        problem = (
+            f"nobody does {AclOperation(entry.operation).name} with a resource of type "
+            f"{ResourceKind(entry.resource_type).name}"
+        )
+    elif not _is_name_of_topics(entry):
+        problem = (
+            f"no topic has the name {entry.resource_name[:100]!r}; {WILDCARD} alone stands for "
+            "every topic, and a pattern of type PREFIXED for those whose names begin so"
+        )
     if problem:
         raise CommandError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _is_name_of_topics(entry: AclEntry) -> bool:
+    """Whether a topic's name may be, or begin with, the name of an ACL."""
+    if entry.resource_type != ResourceKind.TOPIC:
+        return True
+    if entry.resource_name == WILDCARD and entry.pattern_type == PatternType.LITERAL:
+        return True
+    is_short = len(entry.resource_name) <= TOPIC_NAME_LENGTH_MAX
+    return is_short and TOPIC_NAME.fullmatch(entry.resource_name) is not None
 
 
 def _check_known(
@@ -207,5 +235,6 @@ def _record(entry: AclEntry, acl_id: bytes) -> AccessControlEntryRecord:
 
 
 def _exists(view: View, record: AccessControlEntryRecord) -> bool:
-    fields = entry_fields(record)
-    return any(entry_fields(each) == fields for each in view.security.acl_index.entries_of(record))
+    fields, security = entry_fields(record), view.security
+    ids = security.acl_index.ids_of(record)
+    return any(entry_fields(security.acls[each]) == fields for each in ids)

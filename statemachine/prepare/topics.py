@@ -30,7 +30,7 @@ from statemachine.records import ConfigRecord, MetadataRecord, RemoveTopicRecord
 TOPIC_NAME_LENGTH_MAX = 249
 COLLIDING_NAMES_TRIED_MAX = 1024
 """Bound on spellings of a name with '.' or '_'; above it, all topics are scanned instead."""
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def prepare_create_topic(view: View, command: CreateTopic, context: EvaluationContext) -> Prepared:
@@ -85,7 +85,7 @@ def check_topic_name(name: str) -> None:
             ErrorCode.INVALID_TOPIC,
             f"a topic name of {len(name)} characters exceeds {TOPIC_NAME_LENGTH_MAX}",
         )
-    if name in (".", "..") or not _TOPIC_NAME.fullmatch(name):
+    if name in (".", "..") or not TOPIC_NAME.fullmatch(name):
         raise CommandError(
             ErrorCode.INVALID_TOPIC,
             f"{name!r} is no topic name: letters, digits, '.', '_' and '-' make one",

@@ -4,6 +4,9 @@ An ACL names a resource by its exact name (LITERAL), by a prefix of it (PREFIXED
 of a type (LITERAL ``*``). Among the ACLs that match resource, principal, host and operation, one
 that denies wins over any that allow.
 
+The index holds each ACL with the canonical text of its host (``acl_hosts``), so that a decision
+compares texts only. The image keeps the ACL as the log has it.
+
 The index is immutable and shares structure, like the image that holds it. A decision looks at the
 ACLs of one principal on the matching resources only, however many others there are.
 
@@ -14,12 +17,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from immutables import Map
 
+from quorum.types import Uuid
 from statemachine.records import AccessControlEntryRecord
+from statemachine.sections.acl_hosts import canonical_host
 from statemachine.sections.map_delta import EMPTY_MAP
 
 WILDCARD: Final = "*"
@@ -105,7 +111,7 @@ class AllowedNames(NamedTuple):
     """Ascending; "" stands for every name."""
 
 
-_IMPLYING: Final[Mapping[int, frozenset[int]]] = {
+IMPLYING: Final[Mapping[int, frozenset[int]]] = {
     AclOperation.DESCRIBE: frozenset(
         {
             AclOperation.DESCRIBE,
@@ -121,6 +127,49 @@ _IMPLYING: Final[Mapping[int, frozenset[int]]] = {
 }
 """Operations whose permission implies another one. Only permission does: a denial of READ does not
 deny DESCRIBE."""
+
+SUPPORTED: Final[Mapping[int, frozenset[AclOperation]]] = {
+    ResourceKind.TOPIC: frozenset(
+        {
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.CREATE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+        }
+    ),
+    ResourceKind.GROUP: frozenset(
+        {
+            AclOperation.READ,
+            AclOperation.DELETE,
+            AclOperation.DESCRIBE,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+        }
+    ),
+    ResourceKind.CLUSTER: frozenset(
+        {
+            AclOperation.CREATE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE,
+            AclOperation.CLUSTER_ACTION,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+            AclOperation.IDEMPOTENT_WRITE,
+        }
+    ),
+    ResourceKind.TRANSACTIONAL_ID: frozenset(
+        {AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.TWO_PHASE_COMMIT}
+    ),
+    ResourceKind.DELEGATION_TOKEN: frozenset({AclOperation.DESCRIBE}),
+    ResourceKind.USER: frozenset({AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS}),
+}
+"""What somebody asks to do with a resource of each kind: Kafka's ``AclEntry.supportedOperations``,
+and DELETE of the cluster, which a deletion of any topic asks for."""
 
 _ALL: Final = int(AclOperation.ALL)
 _DENY: Final = int(Permission.DENY)
@@ -171,9 +220,10 @@ class AclIndex:
                 lengths = _counted(lengths, pattern, 1 if after else -1)
         return AclIndex(by_pattern.finish(), lengths)
 
-    def entries_of(self, record: AccessControlEntryRecord) -> Iterator[AccessControlEntryRecord]:
-        """Yield the ACLs with the pattern and principal of ``record``."""
-        yield from self._by_pattern.get(_pattern_of(record), EMPTY_MAP).get(record.principal, ())
+    def ids_of(self, record: AccessControlEntryRecord) -> Iterator[Uuid]:
+        """Yield the ids of the ACLs with the pattern and principal of ``record``."""
+        entries = self._by_pattern.get(_pattern_of(record), EMPTY_MAP)
+        return (each.id for each in entries.get(record.principal, ()))
 
     def find(self, action: Action, principal: str, host: str) -> Found:
         """Return what the ACLs say about an action of ``principal`` from ``host``.
@@ -181,7 +231,7 @@ class AclIndex:
         Args:
             action: The resource must have a name; kind and operation are none of the ANYs.
             principal: As in an ACL, ``User:name``.
-            host: The caller's address without a port.
+            host: The caller's address without a port, as ``canonical_host`` returns it.
         """
         found = Found.NO_ACL
         for entries in self._matching(action):
@@ -204,6 +254,14 @@ class AclIndex:
             for entries in self._by_pattern.values()
             for name in (principal, ANY_PRINCIPAL)
             for record in entries.get(name, ())
+        )
+
+    def leaves_open(self, kinds: Iterable[int]) -> bool:
+        """Whether one of ``kinds`` may have a resource that no ACL names, as ``Found.NO_ACL``."""
+        return not all(
+            (kind, _LITERAL, WILDCARD) in self._by_pattern
+            or (kind, _PREFIXED, "") in self._by_pattern
+            for kind in kinds
         )
 
     def allowed_names(self, kind: int, operation: int, principal: str, host: str) -> AllowedNames:
@@ -241,6 +299,14 @@ class AclIndex:
 EMPTY_INDEX: Final = AclIndex()
 
 
+def can_match(kind: int, operation: int, permission: int) -> bool:
+    """Whether an ACL of this operation decides anything about a resource of this kind."""
+    asked = SUPPORTED[kind]
+    if operation == _ALL or operation in asked:
+        return True
+    return permission != _DENY and any(operation in IMPLYING.get(each, ()) for each in asked)
+
+
 def _pattern_of(record: AccessControlEntryRecord) -> _Pattern:
     return record.resource_type, record.pattern_type, record.resource_name
 
@@ -253,7 +319,8 @@ def _edited(before: _Entries, changes: list[tuple[AccessControlEntryRecord, bool
             held = {each.id: each for each in before.get(record.principal, ())}
             lists[record.principal] = held
         if is_added:
-            held[record.id] = record
+            host = canonical_host(record.host)
+            held[record.id] = record if host == record.host else replace(record, host=host)
         else:
             del held[record.id]
     after = before.mutate()
@@ -281,4 +348,4 @@ def _covers(record: AccessControlEntryRecord, operation: int, host: str) -> bool
     granted = record.operation
     if granted in (_ALL, operation):
         return True
-    return record.permission_type != _DENY and granted in _IMPLYING.get(operation, ())
+    return record.permission_type != _DENY and granted in IMPLYING.get(operation, ())

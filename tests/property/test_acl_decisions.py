@@ -6,7 +6,10 @@ import random
 
 import pytest
 
+from quorate.services.access import AccessPolicy, host_of
 from quorate.services.describe import TopicNames
+from quorum.transport.node_names import NodeNames
+from statemachine.command_access import IDEMPOTENT_WRITE
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.records import (
@@ -15,7 +18,18 @@ from statemachine.records import (
     TopicRecord,
 )
 from statemachine.sections.acl_index import AclOperation, Action, Found, ResourceKind
-from tests.support.acl_model import HOSTS, NAMES, PRINCIPALS, decide, random_acl, random_action
+from tests.support.acl_model import (
+    ALL_KINDS,
+    HOSTS,
+    MAPPED_HOSTS,
+    NAMES,
+    PRINCIPALS,
+    V6_HOSTS,
+    decide,
+    may_have_producer_id,
+    random_acl,
+    random_action,
+)
 
 ACTIONS_PER_SET = 8
 
@@ -93,6 +107,54 @@ def test_an_index_is_the_same_however_it_came_about() -> None:
     assert len(empty.acls) == 0
     assert not empty.acl_index._by_pattern
     assert not empty.acl_index._prefix_lengths
+
+
+@pytest.mark.parametrize("hosts", [V6_HOSTS, MAPPED_HOSTS])
+def test_hosts_are_compared_as_addresses(hosts: tuple[str, ...]) -> None:
+    """An ACL of a Kafka log has the long form of an IPv6 address, a caller the short one."""
+    rng = random.Random(5)
+    seen = dict.fromkeys(Found, 0)
+    for _ in range(2_000):
+        delta = ImageDelta(EMPTY_IMAGE)
+        acls = [random_acl(rng, hosts=hosts) for _ in range(rng.randint(1, 20))]
+        for acl in acls:
+            delta.replay(acl)
+        image = delta.finish()
+        assert [image.security.acls[acl.id] for acl in acls] == acls
+        action, who, host = random_action(rng), PRINCIPALS[0], rng.choice(hosts[1:])
+        written = host if ":" not in host else f"[{host}]"
+        caller = host_of(f"ip:{written}:77")
+        expected = decide(acls, action, who, host)
+        assert image.security.acl_index.find(action, who, caller) == expected, (acls, host)
+        for kind in ResourceKind:
+            expected_names = {
+                acl.resource_name
+                for acl in acls
+                if decide([acl], Action(kind, acl.resource_name, 8), who, host) is Found.ALLOWED
+            }
+            names = image.security.acl_index.allowed_names(kind, 8, who, caller)
+            assert {*names.literals, *(each or "*" for each in names.prefixes)} == expected_names
+        seen[expected] += 1
+    assert min(seen.values()) > 50, seen
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_who_gets_a_producer_id(is_open: bool) -> None:
+    """Few ACLs of every kind, so that some of them leave resources that no ACL names."""
+    rng = random.Random(4)
+    policy = AccessPolicy(NodeNames("node-{id}.test"), frozenset(), allows_if_no_acl=is_open)
+    seen = {False: 0, True: 0}
+    for _ in range(2_000):
+        delta = ImageDelta(EMPTY_IMAGE)
+        acls = [random_acl(rng, ALL_KINDS) for _ in range(rng.randint(0, 6))]
+        for acl in acls:
+            delta.replay(acl)
+        who, host = rng.choice(PRINCIPALS[:-1]), rng.choice(HOSTS[1:])
+        expected = may_have_producer_id(acls, who, host, is_open=is_open)
+        index = delta.finish().security.acl_index
+        assert policy.allows(index, who, host, IDEMPOTENT_WRITE) == expected, acls
+        seen[expected] += 1
+    assert min(seen.values()) > 5, seen
 
 
 @pytest.mark.parametrize("seed", range(200))

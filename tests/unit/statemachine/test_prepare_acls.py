@@ -19,6 +19,8 @@ from statemachine.records import (
 )
 from statemachine.sections.acl_index import (
     AclOperation,
+    Action,
+    Found,
     PatternType,
     Permission,
     ResourceKind,
@@ -85,6 +87,17 @@ def test_a_removal_reports_what_it_removed() -> None:
         ({"principal": "app"}, "not of the form User:name"),
         ({"principal": "User:"}, "not of the form User:name"),
         ({"host": ""}, "the host is empty"),
+        ({"host": "10.0.0.0/8"}, "'10.0.0.0/8' is no IP address"),
+        ({"host": "bogus", "permission_type": 2}, "'bogus' is no IP address"),
+        ({"host": "010.0.0.1"}, "is no IP address"),
+        ({"host": "[::1]"}, "is no IP address"),
+        ({"operation": 9}, "nobody does CLUSTER_ACTION with a resource of type TOPIC"),
+        ({"operation": 12}, "nobody does IDEMPOTENT_WRITE"),
+        ({"resource_type": 3, "operation": 4, "permission_type": 2}, "nobody does WRITE"),
+        ({"resource_type": 7, "operation": 3}, "nobody does READ with a resource of type USER"),
+        ({"resource_name": "orders*"}, "no topic has the name 'orders\\*'"),
+        ({"resource_name": "*", "pattern_type": 4}, "no topic has the name"),
+        ({"resource_name": "x" * 250}, "no topic has the name"),
         ({"resource_name": "x" * 1025}, "more than 1024 characters"),
     ],
 )
@@ -92,6 +105,52 @@ def test_an_acl_that_can_never_match_is_refused(change: dict[str, object], words
     with pytest.raises(CommandError, match=words) as refused:
         prepare(BASE, CreateAcls((replace(READ, **change),)), evaluation())
     assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"host": "10.0.0.1"},
+        {"host": "0:0:0:0:0:0:0:1"},
+        {"host": "fe80::1%eth0"},
+        {"resource_name": "*"},
+        {"resource_type": 3, "resource_name": "any name"},
+        {"resource_type": 3, "operation": 4},
+        {"resource_type": 4, "resource_name": "kafka-cluster", "operation": 9, "pattern_type": 4},
+        {"resource_type": 4, "resource_name": "kafka-cluster", "operation": 5},
+        {"resource_type": 7, "resource_name": "u", "operation": 2},
+    ],
+)
+def test_an_acl_that_can_match_is_taken(change: dict[str, object]) -> None:
+    """WRITE on a group allows to describe it; the cluster is a name that begins with its name."""
+    entry = replace(READ, **change)
+    index = applied(BASE, CreateAcls((entry,))).security.acl_index
+    name = entry.resource_name.replace("*", "x")
+    host = "::1" if entry.host == "0:0:0:0:0:0:0:1" else entry.host
+    asked = [int(each) for each in AclOperation if each > AclOperation.ALL]
+    assert any(
+        index.find(Action(entry.resource_type, name, each), "User:app", host) is Found.ALLOWED
+        for each in asked
+    )
+
+
+def test_records_of_a_log_are_taken_as_they_are() -> None:
+    """Kafka refuses less, and a log of an earlier release may have such ACLs."""
+    record = AccessControlEntryRecord(b"i" * 16, 2, "orders*", 3, "User:app", "10.0.0.0/8", 9, 2)
+    security = replayed(record).security
+    assert security.acls[record.id] == record
+    assert list(security.acl_index.ids_of(record)) == [record.id]
+
+
+def test_an_acl_of_another_spelling_of_a_host_is_another_acl() -> None:
+    """As in Kafka, where a filter selects by the text."""
+    short, long = replace(READ, host="::1"), replace(READ, host="0:0:0:0:0:0:0:1")
+    image = applied(BASE, CreateAcls((long,)))
+    assert [
+        each.host for each in prepare(image, CreateAcls((long, short)), evaluation()).records
+    ] == ["::1"]
+    removal = DeleteAcls((AclFilter(host=long.host),))
+    assert not applied(image, removal).security.acl_index._by_pattern
 
 
 def test_the_size_of_a_command_is_bounded() -> None:
