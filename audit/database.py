@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from audit import questions
 from audit.arrow_schema import arrow_schema
 from audit.errors import AuditError, QueryError
+from audit.export_contents import complete_ranges
 from audit.export_files import ExportFolder
 from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
 from audit.schema import HISTORY, PARTITIONS, TABLES
@@ -92,9 +93,10 @@ def database_of_export(folder: Path, *, as_of: int = LATEST) -> Iterator[AuditDa
 
     Raises:
         AuditError: The folder contains no export, or DuckDB is not installed.
+        ExportDamagedError: A file of the export is missing or damaged.
     """
     export = ExportFolder(folder)
-    if not export.ranges():
+    if not complete_ranges(export):
         raise AuditError(f"{folder}: contains no export")
     with _connection() as connection:
         paths = _create_tables(connection, {table: export.files(table) for table in TABLES})

@@ -8,20 +8,19 @@ digest differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from audit.errors import AuditError, LogTruncatedError
+from audit.export_contents import readable
 from audit.export_files import ExportedRange, ExportFolder
 from audit.plan import ReadPlan
 from audit.schema import HISTORY
 from audit.segment_file import read_segment
-from quorum.errors import StorageError
 from quorum.log_position import LogPosition
 
 CLUSTER_ID_KEY = b"quorate.cluster_id"
@@ -72,6 +71,7 @@ def check_same_log(plan: ReadPlan, folder: ExportFolder, ranges: list[ExportedRa
         f"{plan.source} no longer contains the records exported to {folder.path}",
         offset=offset,
         epoch=epoch,
+        is_exact=all(before.end == after.start for before, after in pairwise(ranges)),
     )
 
 
@@ -82,12 +82,12 @@ def stored_position(folder: ExportFolder, ranges: list[ExportedRange]) -> LogPos
 
     Raises:
         AuditError: It is no position.
-        StorageError: The file cannot be read.
+        ExportDamagedError, StorageError: The file is damaged, or cannot be read.
     """
     if not ranges:
         return None
     path = folder.path / HISTORY / ranges[-1].file_name
-    with _readable(path):
+    with readable(path):
         text = (pq.read_metadata(path).metadata or {}).get(POSITION_KEY)
     if text is None:
         return None
@@ -98,7 +98,7 @@ def stored_position(folder: ExportFolder, ranges: list[ExportedRange]) -> LogPos
 
 
 def _check_cluster(plan: ReadPlan, path: Path) -> None:
-    with _readable(path):
+    with readable(path):
         metadata = pq.read_schema(path).metadata or {}
     cluster_id = metadata.get(CLUSTER_ID_KEY, b"").decode(errors="replace")
     if cluster_id and plan.cluster_id and cluster_id != plan.cluster_id:
@@ -113,7 +113,7 @@ def _exported_marks(
     """Yield the exported batches that end above ``start_offset``, in order."""
     for exported in ranges:
         path = folder.path / HISTORY / exported.file_name
-        with _readable(path):
+        with readable(path):
             rows = pq.read_table(path, columns=_COLUMNS)
         rows = rows.filter(pc.invert(rows["is_baseline"])).drop_columns(["is_baseline"])
         before = None
@@ -148,15 +148,7 @@ def _first_difference(
     start = plan.start_offset
     in_log = _log_marks(plan, start, end_offset)
     for exported in _exported_marks(folder, ranges, start):
-        found = next(in_log, None)
+        found = next((mark for mark in in_log if mark.end_offset > exported.base_offset), None)
         if found is None or exported.differs_from(found):
             return exported.base_offset, exported.epoch
     return end_offset, plan.epoch_at(end_offset)
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"unreadable export file: {error}", path) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.errors import QuorateError
+from quorum.errors import QuorateError, StorageError
 from quorum.types import Epoch
 
 
@@ -12,6 +12,10 @@ class AuditError(QuorateError):
 
 class QueryError(AuditError):
     """A user's query is invalid, or is not a single SELECT; the message has the reason."""
+
+
+class ExportDamagedError(StorageError):
+    """A file of an export is missing or damaged; the message names it and says what to do."""
 
 
 class LogTruncatedError(AuditError):

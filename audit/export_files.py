@@ -16,7 +16,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,32 +74,26 @@ class ExportFolder:
             os.close(lock)
 
     def ranges(self) -> list[ExportedRange]:
-        """Return the exported ranges, ascending and without gaps.
+        """Return the exported ranges, ascending; ``export_contents`` finds what is missing.
 
         Raises:
-            AuditError: Files were added or removed by hand.
+            StorageError: The folder cannot be read.
         """
-        found = sorted(self._ranges_of(HISTORY))
-        for before, after in pairwise(found):
-            if before.end != after.start:
-                raise AuditError(
-                    f"{self.path / HISTORY}: {after.file_name} does not follow {before.file_name}; "
-                    "files were removed or added by hand"
-                )
-        return found
+        return sorted(self.ranges_of(HISTORY))
 
-    def _ranges_of(self, table: str) -> list[ExportedRange]:
+    def ranges_of(self, table: str) -> list[ExportedRange]:
+        """Return the ranges of which a table has a file, in no order."""
         folder = self.path / table
-        with _named_errors(folder):
+        with _named_errors(folder, "read"):
             names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
         return [found for name in names if (found := parse_range(name)) is not None]
 
     def files(self, table: str) -> list[Path]:
         """Return every complete file of a table, ascending; typed files only of exported ranges."""
-        exported = set(self._ranges_of(HISTORY))
+        exported = set(self.ranges_of(HISTORY))
         return [
             self.path / table / found.file_name
-            for found in sorted(self._ranges_of(table))
+            for found in sorted(self.ranges_of(table))
             if found in exported
         ]
 
@@ -109,7 +102,7 @@ class ExportFolder:
 
         These are temporary files, and typed files whose range has no history.
         """
-        exported = set(self._ranges_of(HISTORY))
+        exported = set(self.ranges_of(HISTORY))
         removed = []
         for table in TABLES:
             folder = self.path / table
@@ -147,6 +140,18 @@ class ExportFolder:
                 path.replace(path.with_name(exported.file_name))
         _sync(self.path / HISTORY)
 
+    def put_back(self, exported: ExportedRange, table: str) -> None:
+        """Make the temporary file of a typed table part of a range that is exported already.
+
+        Raises:
+            StorageError: The file could not be synced or renamed.
+        """
+        path = self.temporary(table)
+        _sync(path)
+        with _named_errors(path):
+            path.replace(path.with_name(exported.file_name))
+        _sync(path.parent)
+
 
 def _sync(path: Path) -> None:
     with _named_errors(path):
@@ -158,8 +163,8 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
+def _named_errors(path: Path, what: str = "write") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"cannot write the export: {error.strerror or error}", path) from error
+        raise StorageError(f"cannot {what} the export: {error.strerror or error}", path) from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from audit import questions
 from audit.errors import AuditError
+from audit.export_contents import complete_ranges
 from audit.export_files import ExportFolder
 from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
 from audit.schema import TABLES, spark_schema
@@ -52,9 +53,10 @@ def tables_of_export(spark: SparkSession, folder: Path) -> AuditTables:
 
     Raises:
         AuditError: The folder contains no export.
+        ExportDamagedError: A file of the export is missing or damaged.
     """
     export = ExportFolder(folder)
-    if not export.ranges():
+    if not complete_ranges(export):
         raise AuditError(f"{folder}: contains no export")
 
     def open_table(table: str) -> DataFrame:

@@ -180,10 +180,11 @@ def look_at(session: Session, source: AuditSource) -> tuple[ReadPlan | None, int
     Warns of what is wrong with a log, before an engine would wrap that into an error of its own.
     """
     if source.log is None:
+        from audit.export_contents import complete_ranges
         from audit.export_files import ExportFolder
 
         folder = source.folder or Path()
-        ranges = ExportFolder(folder).ranges()
+        ranges = complete_ranges(ExportFolder(folder))
         if not ranges:
             raise no_export(folder)
         return None, _up_to(session, source, ranges[-1].end)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from audit.errors import ExportDamagedError
 from quorum.errors import (
     CommandError,
     ConfigError,
@@ -73,6 +74,8 @@ _DAMAGE = (
 
 def exit_for(error: Exception) -> Exit:
     """The exit code for an error of ours."""
+    if isinstance(error, ExportDamagedError):
+        return Exit.DAMAGED
     if isinstance(error, CliError):
         return error.code
     if isinstance(error, CommandError):

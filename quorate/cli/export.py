@@ -88,6 +88,8 @@ def export(
             session.warn(problem)
     for name in report.removed:
         session.announce(f"removed the leftover {name} of an interrupted export")
+    for name in report.repaired:
+        session.announce(f"{name} was missing from the export and is written again")
     session.show(
         Result(
             "Export",

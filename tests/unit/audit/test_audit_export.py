@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from audit import export_files
-from audit.errors import AuditError, LogTruncatedError
+from audit.errors import AuditError, ExportDamagedError, LogTruncatedError
 from audit.export import export_log
 from audit.export_files import ExportFolder, parse_range
 from audit.schema import HISTORY, TABLES, TYPED_TABLES
-from quorum.errors import StorageError
 from quorum.log.layout import WATERMARK_NAMES
 from statemachine.records import (
     BeginTransactionRecord,
@@ -299,11 +298,11 @@ def test_two_exporters_do_not_mix(world_log: AuditLog, tmp_path: Path) -> None:
         export_log(world_log.home, tmp_path / "out")
 
 
-def test_an_export_changed_by_hand_is_refused(world_log: AuditLog, tmp_path: Path) -> None:
+def test_a_file_added_by_hand_is_refused(world_log: AuditLog, tmp_path: Path) -> None:
     export_log(world_log.home, tmp_path / "out", rows_per_file=20)
-    files = ExportFolder(tmp_path / "out").files(HISTORY)
-    files[1].unlink()
-    with pytest.raises(AuditError, match="does not follow"):
+    first, second = ExportFolder(tmp_path / "out").files(HISTORY)[:2]
+    first.with_name(first.name[:21] + second.name[21:]).write_bytes(second.read_bytes())
+    with pytest.raises(ExportDamagedError, match="overlaps"):
         export_log(world_log.home, tmp_path / "out")
 
 
@@ -311,7 +310,7 @@ def test_a_damaged_export_file_is_named(world_log: AuditLog, tmp_path: Path) -> 
     export_log(world_log.home, tmp_path / "out")
     file = ExportFolder(tmp_path / "out").files(HISTORY)[0]
     file.write_bytes(b"not parquet")
-    with pytest.raises(StorageError, match=file.name):
+    with pytest.raises(ExportDamagedError, match=file.name):
         export_log(world_log.home, tmp_path / "out")
 
 
