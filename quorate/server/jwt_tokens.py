@@ -1,7 +1,8 @@
 """JSON Web Tokens of a login service, verified with a file of its public keys (JWKS).
 
 The file is read again when it changes: a key that is gone makes its tokens invalid, open streams
-included. An unusable file is reported once, and the last usable keys stay.
+included. A file without a usable key ends all tokens: that is how the only key is withdrawn. A file
+that is missing or no JWKS is reported once, and the last keys stay.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ class JwtTokens:
     def __post_init__(self) -> None:
         self._file = WatchedFile(self.path, lambda: self.now_s())
         self._keys = self._load()
+        if not self._keys.by_id:
+            raise ConfigError([self._no_key()])
 
     def session(self, token: str) -> Session:
         """Return who a token names.
@@ -137,13 +140,16 @@ class JwtTokens:
             return
         self._keys.is_current = False
         self._keys = keys
+        if not keys.by_id:
+            _log.error("event=jwks_without_keys error=%s: no token is valid", self._no_key())
+            return
         _log.info("event=jwks_loaded keys=%d", len(keys.by_id))
 
     def _load(self) -> _Keys:
-        """Read the keys that one of our algorithms can use.
+        """Read the keys that one of our algorithms can use; there may be none.
 
         Raises:
-            ConfigError: There is none, or the file is no JWKS.
+            ConfigError: The file cannot be read, or is no JWKS.
         """
         try:
             with self.path.open("rb") as file:
@@ -151,14 +157,15 @@ class JwtTokens:
             if len(data) > KEYS_BYTES_MAX:
                 raise ValueError(f"more than {KEYS_BYTES_MAX} bytes")
             described = json.loads(data)["keys"]
+            if not isinstance(described, list):
+                raise TypeError("keys is no list")
             usable = dict(filter(None, map(self._usable, described)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError([f"security.jwt_jwks_file {self.path}: {error}"]) from error
-        if not usable:
-            raise ConfigError(
-                [f"security.jwt_jwks_file {self.path}: no key for {', '.join(self.algorithms)}"]
-            )
         return _Keys(usable)
+
+    def _no_key(self) -> str:
+        return f"security.jwt_jwks_file {self.path}: no key for {', '.join(self.algorithms)}"
 
     def _usable(self, described: Any) -> tuple[str, tuple[Any, Any]] | None:
         """Return a key's id and the key; None if it is not for our signatures."""

@@ -231,6 +231,39 @@ def test_an_unusable_file_keeps_the_keys_and_is_reported_once(
     assert tokens.session(signed()).name == "alice"
 
 
+OF_ANOTHER_KIND = {"kty": "oct", "k": "AAAA", "alg": "HS256"}
+
+
+@pytest.mark.parametrize("keys", [[], [OF_ANOTHER_KIND]])
+def test_a_file_without_a_usable_key_ends_all_tokens(
+    path: Path, keys: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """That is how the only key is withdrawn. A key that comes back counts again."""
+    tokens, clock = verifier(path)
+    session = tokens.session(signed())
+    write(path, *keys)
+    clock.now += 2
+    assert "no longer accepted" in session.problem(SECURITY)
+    assert "does not know" in reason(tokens, signed())
+    assert caplog.text.count("event=jwks_without_keys") == 1
+    write(path, jwk("one", alg="ES256"))
+    clock.now += 2
+    assert tokens.session(signed()).name == "alice"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"keys": {}}', '{"keys": [', '{"keys": 1}'])
+def test_a_file_that_is_no_jwks_keeps_the_keys(
+    path: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens, clock = verifier(path)
+    session = tokens.session(signed())
+    path.write_text(content)
+    clock.now += 2
+    assert session.problem(SECURITY) == ""
+    assert tokens.session(signed()).name == "alice"
+    assert caplog.text.count("event=jwks_unusable") == 1
+
+
 def test_a_session_ends_with_its_token(path: Path) -> None:
     tokens, clock = verifier(path)
     session: Session = tokens.session(signed())
