@@ -22,6 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from quorate.certificates.errors import (
     CertificateExistsError,
     CertificateFolderError,
+    CertificateKeyModeError,
     CertificateNameError,
 )
 from quorate.certificates.files import replace, write_new
@@ -34,11 +35,15 @@ from quorate.certificates.names import (
     node_names,
 )
 from quorate.certificates.revocation import load_list, signed_list
+from quorate.config.secret_files import secret_mode_problem
 
 AUTHORITY: Final = "ca"
 _NAMES_FILE: Final = "authority.json"
 _LIST_FILE: Final = "crl.pem"
 _FORMER: Final = "former"
+_OWN_NAMES: Final = frozenset({AUTHORITY, Path(_NAMES_FILE).stem, Path(_LIST_FILE).stem, _FORMER})
+"""Names of the folder's own files and folders, which no holder may have."""
+_OF_NODES: Final = (f"{Kind.VOTER}-", f"{Kind.OBSERVER}-")
 _KEY_MODE: Final = 0o600
 _CERTIFICATE_MODE: Final = 0o644
 _FOLDER_MODE: Final = 0o700
@@ -111,6 +116,7 @@ class Authority:
 
         Raises:
             CertificateFolderError: The folder has none, or a file is damaged.
+            CertificateKeyModeError: Everybody may read or change its key.
         """
         self._folder = folder
         certificate_path, key_path = _paths(folder, AUTHORITY)
@@ -138,7 +144,8 @@ class Authority:
         else:
             alternatives = caller_names(self.names, name, hosts)
             stem, extended = name, _CALLER
-            if stem == AUTHORITY or stem.startswith((f"{Kind.VOTER}-", f"{Kind.OBSERVER}-")):
+            # In any case of letters: on some file systems they name the same file.
+            if stem.lower() in _OWN_NAMES or stem.lower().startswith(_OF_NODES):
                 raise CertificateNameError(
                     f"{name} is taken by files of the authority and of nodes"
                 )
@@ -170,6 +177,7 @@ class Authority:
         Raises:
             CertificateFolderError: There is no such certificate, another authority made it, or it
                 does not belong to the key.
+            CertificateKeyModeError: Everybody may read or change the key.
         """
         certificate_path, key_path = _paths(self._folder, stem)
         old = _load_certificate(certificate_path)
@@ -359,6 +367,8 @@ def _load_certificate(path: Path) -> x509.Certificate:
 
 def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
     content = _read(path)
+    if problem := secret_mode_problem(path):
+        raise CertificateKeyModeError(problem)
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError) as error:

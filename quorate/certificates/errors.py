@@ -13,3 +13,7 @@ class CertificateExistsError(Exception):
 
 class CertificateNameError(Exception):
     """A name that no certificate may carry, or that belongs to another role."""
+
+
+class CertificateKeyModeError(Exception):
+    """Everybody may read or change a key; nothing was made with it."""

@@ -15,6 +15,7 @@ import click
 from quorate.certificates.errors import (
     CertificateExistsError,
     CertificateFolderError,
+    CertificateKeyModeError,
     CertificateNameError,
 )
 from quorate.certificates.names import Kind
@@ -223,7 +224,7 @@ def _reported(folder: Path) -> Iterator[None]:
             hint="`quorate certs renew` prolongs a certificate; remove a key without certificate",
             code=Exit.CONFLICT,
         ) from error
-    except CertificateNameError as error:
+    except (CertificateNameError, CertificateKeyModeError) as error:
         raise CliError(str(error), code=Exit.USAGE) from error
     except CertificateFolderError as error:
         has_authority = (folder / "ca.pem").exists()

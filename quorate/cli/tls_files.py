@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.session import Session
+from quorate.config.secret_files import secret_mode_problem
 
 if TYPE_CHECKING:
     import grpc
@@ -36,10 +37,11 @@ def credentials_of(session: Session) -> grpc.ChannelCredentials | None:
 
 
 def check_tls_files(ca: Path | None, key: Path | None, cert: Path | None) -> None:
-    """Refuse files that no connection can be made with.
+    """Refuse files that no connection can be made with, and a key that is no secret.
 
     Raises:
-        CliError: One cannot be read, holds no certificate, or the key is another certificate's.
+        CliError: One cannot be read, holds no certificate, the key is another certificate's, or
+            everybody may read or change it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
@@ -49,6 +51,8 @@ def check_tls_files(ca: Path | None, key: Path | None, cert: Path | None) -> Non
             for each in (cert, key):
                 each.read_bytes()
             _load_pair(context, cert, key)
+            if problem := secret_mode_problem(key):
+                raise CliError(f"--tls-key {problem}", code=Exit.USAGE)
     except OSError as error:
         raise CliError(f"{error.filename}: {error.strerror}", code=Exit.USAGE) from error
 

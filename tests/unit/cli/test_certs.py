@@ -196,7 +196,12 @@ def test_nothing_is_overwritten(folder: Path) -> None:
     [
         (("issue", "client", NODE), 2, "is the name of a node"),
         (("issue", "operator", "voter-3"), 2, "is taken by files"),
+        (("issue", "client", "Observer-3"), 2, "is taken by files"),
         (("issue", "client", "ca"), 2, "is taken by files"),
+        (("issue", "client", "crl"), 2, "is taken by files"),
+        (("issue", "client", "CRL"), 2, "is taken by files"),
+        (("issue", "operator", "authority"), 2, "is taken by files"),
+        (("issue", "client", "former"), 2, "is taken by files"),
         (("issue", "voter", "one", "--host", "h"), 2, "is no node id"),
         (("issue", "voter", "1"), 2, "--host names it"),
         (("renew", "voter-9"), 4, "No such file"),
@@ -216,6 +221,29 @@ def test_refusals_say_why(
 ) -> None:
     assert main(["certs", *arguments, "--dir", str(folder)]) == code
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("ca.key", ("issue", "client", "other.example")),
+        ("ca.key", ("revoke", "app.example")),
+        ("app.example.key", ("renew", "app.example")),
+    ],
+)
+def test_a_key_that_everybody_may_read_is_not_used(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, command: tuple[str, ...]
+) -> None:
+    assert issue(folder, "client", "app.example") == 0
+    (folder / name).chmod(0o640)
+    made = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / name).chmod(0o644)
+    capsys.readouterr()
+    assert main(["certs", *command, "--dir", str(folder)]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {folder / name}: everybody may read or change it (mode 0644); chmod 600 it\n"
+    )
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == made
 
 
 def test_a_folder_without_an_authority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a password")
     )
     (folder / "sealed.key").write_bytes(sealed)
+    (folder / "open.key").write_bytes((folder / "one.key").read_bytes())
+    (folder / "open.key").chmod(0o644)
     return folder
 
 
@@ -39,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("ca.pem", "one.pem", "two.key", "cannot be used together: key values mismatch"),
         ("ca.pem", "text", "text", "cannot be used together"),
         ("ca.pem", "one.pem", "sealed.key", "the key is encrypted"),
+        ("ca.pem", "one.pem", "open.key", "open.key: everybody may read or change it (mode 0644)"),
         ("ca.pem", "one.pem", None, "--tls-cert and --tls-key belong together"),
     ],
 )
