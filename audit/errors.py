@@ -18,6 +18,10 @@ class ExportDamagedError(StorageError):
     """A file of an export is missing or damaged; the message names it and says what to do."""
 
 
+class ExportTargetError(AuditError):
+    """An export may not be written there; the message says why."""
+
+
 class LogTruncatedError(AuditError):
     """The log no longer contains records that were read before (requirements 320.4, 320.9).
 

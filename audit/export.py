@@ -17,6 +17,7 @@ from audit.errors import AuditError
 from audit.export_contents import contents_of
 from audit.export_files import ExportFolder
 from audit.export_repair import check_repairable, repair
+from audit.export_target import check_target
 from audit.plan import ReadPlan
 from audit.range_writer import ExportReport, RangeWriter
 from quorum.errors import StorageError
@@ -52,6 +53,7 @@ def export_log(
         LogTruncatedError: The log no longer contains the exported records.
         AuditError: There is nothing to read; the log lost offsets before they were exported; the
             export is of another cluster, was changed by hand, or is in use by another process.
+        ExportTargetError: ``target`` is in or around a node's data directory; nothing was written.
         ExportDamagedError: A file of the export is damaged, or is lost and the log no longer has
             its records.
         LogDamagedError: The log is damaged; nothing was written.
@@ -59,6 +61,7 @@ def export_log(
             became corrupt during the read. Ranges before it may have been exported.
         StorageError: A file cannot be read or written.
     """
+    check_target(source, target)
     look = partial(
         plan_source, source, with_unknown=with_unknown, only_before_damage=only_before_damage
     )

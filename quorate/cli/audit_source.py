@@ -9,7 +9,6 @@ from pathlib import Path
 
 from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.exits import CliError, Exit
-from quorum.log.layout import META_PROPERTIES_NAME, partition_directory
 
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
@@ -32,8 +31,9 @@ def check_one_source(folder: Path | None, log: Path | None) -> None:
 def no_export(folder: Path) -> CliError:
     """Return the error for a folder without a complete range of an export."""
     from audit.export_files import LOCK_NAME
+    from audit.export_target import is_data_directory
 
-    if _is_data_directory(folder):
+    if is_data_directory(folder):
         return CliError(
             f"{folder}: contains no export; it is a data directory", hint="name it with --log"
         )
@@ -94,10 +94,6 @@ def check_writable(target: Path) -> None:
     else:
         return
     raise CliError(f"{target}: cannot write the report: {reason}")
-
-
-def _is_data_directory(folder: Path) -> bool:
-    return (folder / META_PROPERTIES_NAME).is_file() or partition_directory(folder).is_dir()
 
 
 def _is_locked(lock: Path) -> bool:

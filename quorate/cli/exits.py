@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from audit.errors import ExportDamagedError
+from audit.errors import ExportDamagedError, ExportTargetError
 from quorum.errors import (
     CommandError,
     ConfigError,
@@ -76,6 +76,8 @@ def exit_for(error: Exception) -> Exit:
     """The exit code for an error of ours."""
     if isinstance(error, ExportDamagedError):
         return Exit.DAMAGED
+    if isinstance(error, ExportTargetError):
+        return Exit.REFUSED
     if isinstance(error, CliError):
         return error.code
     if isinstance(error, CommandError):

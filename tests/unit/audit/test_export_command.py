@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,28 @@ def test_export_reports_the_written_files(
     assert main(["export", "--from", str(log.home), "--to", target, "-o", "json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert (again["ranges_written"], again["position"]) == (0, document["position"])
+
+
+@pytest.mark.parametrize("place", ["node", "node/out", "node/a/b", ".", "link", "node2/out"])
+def test_a_folder_of_a_node_is_refused(
+    place: str, log: AuditLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "node2"
+    other.mkdir()
+    (other / "meta.properties").touch()
+    (tmp_path / "link").symlink_to(log.home)
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["export", str(log.home), "--to", str(tmp_path / place)]) == 6
+    assert "no folder for an export" in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_beside_an_exported_file_is_not_refused(tmp_path: Path) -> None:
+    file = tmp_path / f"{0:020d}.log"
+    file.write_bytes((SAMPLE / file.name).read_bytes())
+    assert main(["export", str(file), "--to", str(tmp_path / "out"), "--uncommitted"]) == 0
+    folder = shutil.copytree(SAMPLE, tmp_path / "kafka")
+    assert main(["export", str(folder), "--to", str(folder / "out")]) == 6
 
 
 def test_a_truncated_log_is_exit_code_3(

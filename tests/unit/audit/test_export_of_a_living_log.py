@@ -53,7 +53,7 @@ def test_a_failure_without_a_change_is_reported_at_once(
 
     monkeypatch.setattr(audit.export, "_export_planned", planned)
     with pytest.raises(StorageError, match="cannot read"):
-        export_log(tmp_path, tmp_path / "target")
+        export_log(tmp_path / "source", tmp_path / "target")
     assert plans == [0]
 
 
