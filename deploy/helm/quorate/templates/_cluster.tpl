@@ -6,7 +6,7 @@
 {{- range $id := until (int .Values.initialVoters) -}}
 {{- $directory := printf "%s/%d" $.Values.clusterId $id | sha256sum | trunc 16 | b64enc | trimSuffix "==" -}}
 {{- $host := printf "%s-%d.%s" (include "quorate.fullname" $) $id (include "quorate.domain" $) -}}
-{{- $voters = append $voters (printf "%d@%s:9190:%s" $id $host $directory) -}}
+{{- $voters = append $voters (printf "%d@%s:%s:%s" $id $host (include "quorate.peerPort" $) $directory) -}}
 {{- end -}}
 {{- join "," $voters -}}
 {{- end -}}
@@ -14,37 +14,9 @@
 {{- define "quorate.bootstrapServers" -}}
 {{- $servers := list -}}
 {{- range $id := until (int .Values.initialVoters) -}}
-{{- $servers = append $servers (printf "%s-%d.%s:9190" (include "quorate.fullname" $) $id (include "quorate.domain" $)) -}}
+{{- $servers = append $servers (printf "%s-%d.%s:%s" (include "quorate.fullname" $) $id (include "quorate.domain" $) (include "quorate.peerPort" $)) -}}
 {{- end -}}
 {{- join "," $servers -}}
-{{- end -}}
-
-{{/* Values that cannot work, with what to do. */}}
-{{- define "quorate.check" -}}
-{{- if not (regexMatch "^[A-Za-z0-9_-]{22}$" .Values.clusterId) -}}
-{{- fail "clusterId: draw one with `quorate random-uuid`, and keep it: --set clusterId=..." -}}
-{{- end -}}
-{{- if lt (int .Values.replicas) (int .Values.initialVoters) -}}
-{{- fail "replicas is below initialVoters: the first start needs all initial voters. Remove voters with `quorate quorum remove-voter` only after that; initialVoters stays." -}}
-{{- end -}}
-{{- if eq .Values.security.mode "insecure" -}}
-{{- if not .Values.security.unsafeInsecureListeners -}}
-{{- fail "security.mode is insecure: whoever reaches a port may do everything. Use tls or bound, or set security.unsafeInsecureListeners=true" -}}
-{{- end -}}
-{{- if or .Values.tls.secretName .Values.metrics.tls -}}
-{{- fail "security.mode is insecure, but tls.secretName or metrics.tls is set: choose tls or bound" -}}
-{{- end -}}
-{{- else if not .Values.tls.secretName -}}
-{{- fail (printf "security.mode is %s: tls.secretName names the Secret with ca.pem, voter-N.pem and voter-N.key (docs/operations/kubernetes.md)" .Values.security.mode) -}}
-{{- end -}}
-{{- if and .Values.tls.operator (ne .Values.security.mode "bound") -}}
-{{- fail "tls.operator is for security.mode=bound; in other modes a node's own certificate may transfer leadership" -}}
-{{- end -}}
-{{- range $id := .Values.joining -}}
-{{- if ge (int $id) (int $.Values.initialVoters) -}}
-{{- fail (printf "joining: %d is no initial voter, so it joins anyway" (int $id)) -}}
-{{- end -}}
-{{- end -}}
 {{- end -}}
 
 {{/* Every setting of a node as environment variables; also for commands in the pod. */}}
@@ -59,6 +31,14 @@
   value: "0.0.0.0:9190"
 - name: QUORATE__LISTENERS__ADVERTISED_CLIENT
   value: "$(POD_NAME).{{ include "quorate.domain" . }}:9190"
+{{- $listeners := default dict .Values.config.listeners }}
+{{- range $name := list "peer" "sasl" }}
+{{- $port := include "quorate.port" (dict "root" $ "name" $name) }}
+{{- if and $port (not (get $listeners (printf "advertised_%s" $name))) }}
+- name: QUORATE__LISTENERS__ADVERTISED_{{ upper $name }}
+  value: "$(POD_NAME).{{ include "quorate.domain" $ }}:{{ $port }}"
+{{- end }}
+{{- end }}
 - name: QUORATE__METRICS__LISTEN
   value: "0.0.0.0:9191"
 - name: QUORATE__BOOTSTRAP__SERVERS
@@ -82,6 +62,10 @@
 {{- if .Values.metrics.tls }}
 - name: QUORATE__METRICS__TLS
   value: "true"
+{{- end }}
+{{- if .Values.metrics.tokenSecret.name }}
+- name: QUORATE__METRICS__TOKEN_FILE
+  value: /etc/quorate/metrics/token
 {{- end }}
 {{- $operators := .Values.security.operators }}
 {{- if .Values.tls.operator }}
