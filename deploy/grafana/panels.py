@@ -87,7 +87,7 @@ ROWS: Final[dict[str, list[Panel]]] = {
         Panel("Leadership", "The role of each node over time. A healthy quorum has one green line; "
               "yellow and orange are elections. Many short bands: see the runbook Leader-flaps.",
               {"{{instance}}": ROLE}, kind="state-timeline", mappings=ROLE_NAMES),
-        Panel("Leader", "Id of the leader as most nodes know it. Red: no node leads, and nothing "
+        Panel("Leader", "Id of the leader that answers. Red: no node leads, and nothing "
               "can be written (alert QuorateNoLeader).",
               {"{{cluster}}": "max by (cluster) (quorate_raft_leader_id)"},
               kind="state-timeline", mappings=NO_LEADER),

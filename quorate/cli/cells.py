@@ -21,6 +21,9 @@ _WORD_FOR_MINUS_ONE: Final = {
     "max_follower_lag": "unknown",
     "max_follower_lag_time_ms": "unknown",
     "relay_low": "unknown",
+    "log_end_offset": "unknown",
+    "lag": "unknown",
+    "compared_end": "unknown",
     "damaged_offset": "none",
 }
 """What -1 says under these names. Elsewhere it may be a number: a margin below 0, for example."""

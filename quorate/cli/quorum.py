@@ -199,11 +199,11 @@ def _status(replica: QuorumReplica, role: str) -> str:
     return "Disqualified" if replica.is_disqualified and role == "Follower" else role
 
 
-def _source(answer: DescribeQuorumResponse, role: str) -> int:
+def _source(answer: DescribeQuorumResponse, role: str) -> int | None:
     """Whom a replica listed in ``answer`` fetches from: the leader, or the relay that answers."""
     if role == "Observer" and not answer.is_leader:
         return answer.node_id
-    return answer.leader_id
+    return answer.leader_id if answer.leader_id >= 0 else None
 
 
 def _leader(answer: DescribeQuorumResponse) -> QuorumReplica | None:

@@ -134,8 +134,7 @@ class Caller:
             try:
                 if is_shared:
                     return await self._streams.ask(address, method, request, seconds=attempt)
-                ask = getattr(getattr(self._nodes.node(address), service), method)
-                answer = await self._answer(ask(request, timeout=attempt))
+                answer = await self.ask_at(address, service, method, request, seconds=attempt)
                 if is_local is not None and is_local(answer):
                     self.move_on(UnavailableError("the node knows no leader"), address)
                 return answer
@@ -163,6 +162,20 @@ class Caller:
                     f"{method}: no answer in {timeout_seconds} s: {failure}"
                 ) from failure
             await asyncio.sleep(pause)
+
+    async def ask_at(
+        self, address: str, service: str, method: str, request: Message, *, seconds: float
+    ) -> Any:
+        """Return the answer of the node at ``address``, which is asked once.
+
+        Raises:
+            ClientError: It refused, or gave no answer in time.
+        """
+        ask = getattr(getattr(self._nodes.node(address), service), method)
+        try:
+            return await self._answer(ask(request, timeout=seconds))
+        except grpc.RpcError as error:
+            raise from_rpc(error) from None
 
     async def _answer(self, call: Any) -> Any:
         """What a node of our cluster answers.

@@ -25,6 +25,7 @@ from quorate.client.results.admin import (
     DescribeImageResponse,
     DescribeQuorumResponse,
     DescribeUserScramCredentialsResponse,
+    QuorumNode,
 )
 from quorate.client.results.errors import LeaderHint
 from quorate.client.results.metadata import (
@@ -45,6 +46,11 @@ LINEARIZABLE = ReadOptions(level=metadata_pb2.READ_LEVEL_LINEARIZABLE)
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
+
+OTHERS_MAX = 20
+"""Most voters that are asked at once who leads, when a node knows no leader that answers it."""
+OTHERS_SECONDS_MAX = 2.0
+"""Time in seconds that they may take."""
 
 
 def at_least(offset: int) -> ReadOptions:
@@ -153,14 +159,46 @@ class Queries:
 
     async def _describe_once(self, *, from_leader: bool) -> DescribeQuorumResponse:
         answer = await self._describe_quorum(to_leader=from_leader)
-        if answer.is_leader or not from_leader or answer.leader_id < 0:
+        if answer.is_leader or not from_leader:
             return answer
+        if answer.leader_id < 0:
+            return await self._described_by_another(answer)
         if self._nodes.learn(_leader_in(answer)) is None:
             return answer
         try:
             return await self._describe_quorum(to_leader=True)
         except ClientError:
             return answer
+
+    async def _described_by_another(self, answer: DescribeQuorumResponse) -> DescribeQuorumResponse:
+        """Return the leader's answer if another voter leads, else ``answer``.
+
+        The node that answered may be the only one that the leader does not answer.
+        """
+        voters = {each.replica_id for each in answer.voters} - {answer.node_id}
+        found = await asyncio.gather(
+            *(
+                self._caller.ask_at(
+                    _address_of(node),
+                    "admin",
+                    "DescribeQuorum",
+                    admin_pb2.DescribeQuorumRequest(),
+                    seconds=min(OTHERS_SECONDS_MAX, self._query_timeout),
+                )
+                for node in answer.nodes[:OTHERS_MAX]
+                if node.node_id in voters and node.endpoints
+            ),
+            return_exceptions=True,
+        )
+        leaders = [
+            DescribeQuorumResponse.of(each)
+            for each in found
+            if isinstance(each, admin_pb2.DescribeQuorumResponse) and each.is_leader
+        ]
+        newest = max(leaders, key=lambda each: each.leader_epoch, default=answer)
+        if newest is not answer:
+            self._nodes.learn(_leader_in(newest))
+        return newest
 
     async def _describe_quorum(self, *, to_leader: bool) -> DescribeQuorumResponse:
         answer = await self._caller.call(
@@ -289,7 +327,11 @@ def _leader_in(answer: DescribeQuorumResponse) -> LeaderHint:
     address = ""
     for node in answer.nodes:
         if node.node_id == answer.leader_id and node.endpoints:
-            endpoint = node.endpoints[-1]
-            host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-            address = f"{host}:{endpoint.port}"
+            address = _address_of(node)
     return LeaderHint(leader_id=answer.leader_id, leader_epoch=answer.leader_epoch, address=address)
+
+
+def _address_of(node: QuorumNode) -> str:
+    endpoint = node.endpoints[-1]
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{host}:{endpoint.port}"

@@ -120,7 +120,8 @@ def leadership(sources: Sources, query: Query) -> Document:
         page,
     )
     now_ms = answer.quorum.timestamp_ms if answer is not None else -1
-    document: Document = {"now_ms": now_ms, **found.fields()}
+    has_leader = answer is not None and answer.quorum.leader_id >= 0
+    document: Document = {"now_ms": now_ms, "has_leader": has_leader, **found.fields()}
     if answer is not None and page == 0:
         document["rows"] = _with_trimmed_term(found.rows, answer.quorum)
     return document

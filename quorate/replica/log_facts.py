@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from quorate.replica.answering_leader import answering_leader
 from quorate.replica.replica import Replica
 from quorum.errors import (
     QuorumUsageError,
@@ -13,7 +14,7 @@ from quorum.errors import (
     UnknownRecordError,
 )
 from quorum.incarnation import LogIncarnation
-from quorum.types import Epoch, OffsetAndEpoch, SnapshotId
+from quorum.types import Epoch, NodeId, OffsetAndEpoch, SnapshotId
 from statemachine.image import MetadataImage
 from statemachine.loading import load_checkpoint
 
@@ -34,6 +35,11 @@ class LogFacts:
     def is_leader(self) -> bool:
         """Whether this node leads its epoch."""
         return self._node.is_leader
+
+    @property
+    def answering_leader(self) -> NodeId:
+        """The leader that is shown; ``NO_NODE`` if none is known that answers."""
+        return answering_leader(self._node)
 
     @property
     def log_start(self) -> OffsetAndEpoch:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from metrics import catalog
 from metrics.collectors import Reading, ScrapedMetric
 from quorate import __version__
+from quorate.replica.answering_leader import answering_leader
 from quorate.server.scrape import Scrape
 from quorum.core.state.replica_progress import ReplicaView
 from quorum.types import shown_high_watermark
@@ -118,8 +119,8 @@ def _gauge(
 RAFT_GAUGES = (
     _gauge("raft_state", "1 for the state this replica is in, 0 for the others.", _state, "state",
            kafka="current-state"),
-    _gauge("raft_leader_id", "Node id of the leader, -1 when not known.",
-           lambda s: s.node.leader_id, kafka="current-leader, CurrentControllerId"),
+    _gauge("raft_leader_id", "Node id of the leader, -1 when none is known that answers.",
+           lambda s: answering_leader(s.node), kafka="current-leader, CurrentControllerId"),
     _gauge("raft_voted_id", "Node id voted for in this epoch, -1 when none.",
            lambda s: s.node.voted_id, kafka="current-vote"),
     _gauge("raft_epoch", "Current epoch.", lambda s: s.node.epoch, kafka="current-epoch"),

@@ -76,12 +76,11 @@ class AdminService:
         self, request: admin_pb2.DescribeClusterRequest, context: Context
     ) -> admin_pb2.DescribeClusterResponse:
         image = await self._reads.image(request.read, context)
-        leader = self._node.leadership
         return admin_pb2.DescribeClusterResponse(
             position=self._reads.position(image),
             cluster_id=self._node.cluster_id,
-            leader_id=leader.leader_id,
-            leader_epoch=leader.epoch,
+            leader_id=self._node.answering_leader,
+            leader_epoch=self._node.leadership.epoch,
             brokers=brokers(image),
             nodes=_nodes(self._node.describe_quorum()),
             log_incarnation=incarnation_bytes(self._node),
@@ -91,12 +90,11 @@ class AdminService:
         self, _request: admin_pb2.DescribeQuorumRequest, _context: Context
     ) -> admin_pb2.DescribeQuorumResponse:
         node = self._node
-        leader = node.leadership
         status = node.describe_quorum()
         return admin_pb2.DescribeQuorumResponse(
             cluster_id=node.cluster_id,
-            leader_id=leader.leader_id,
-            leader_epoch=leader.epoch,
+            leader_id=node.answering_leader,
+            leader_epoch=node.leadership.epoch,
             high_watermark=shown_high_watermark(node.high_watermark),
             voters=_voters(status),
             observers=[

@@ -168,6 +168,13 @@ class ServedNode(CheckpointedNode, Protocol):
         """The feature levels that this release supports, by name."""
 
     @property
+    def answering_leader(self) -> NodeId:
+        """The leader of the current epoch if it answers this node; ``NO_NODE`` otherwise.
+
+        For what is shown. A hint names ``leadership``, whose leader may be silent.
+        """
+
+    @property
     def can_write(self) -> bool:
         """Return whether it leads and accepts commands."""
 

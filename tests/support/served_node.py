@@ -55,6 +55,7 @@ class FakeNode:
         self.applied_limit: int | None = None
         self.knows_high_watermark = True
         self.is_ready = True
+        self.hears_leader = True
         self.refuse: ErrorCode | None = None
         self.after_submit: Callable[[Command], ErrorCode | None] | None = None
         self.contexts: list[RequestContext] = []
@@ -99,6 +100,10 @@ class FakeNode:
             return Leadership(-1, self.log.epoch)
         peer = self.peers.get(leader)
         return Leadership(leader, self.log.epoch, peer.address if peer else "")
+
+    @property
+    def answering_leader(self) -> int:
+        return self.leadership.leader_id if self.hears_leader else -1
 
     @property
     def log_start(self) -> OffsetAndEpoch:

@@ -27,6 +27,7 @@ from quorum.core.messages.message_types import Incoming
 from quorum.core.node import deadlines, startup
 from quorum.core.node.local_event_handlers import on_local_event
 from quorum.core.node.routing import handle
+from quorum.core.protocol.epoch_claims import awaits_leader
 from quorum.core.replication import commitment, read_confirmation, read_forwarding, relay_serving
 from quorum.core.replication.durability import on_durable, store_high_watermark
 from quorum.core.state.chain_state import ChainState
@@ -189,8 +190,7 @@ class RaftNode:
     @property
     def awaits_leader(self) -> bool:
         """Whether the known leader has not answered a Fetch yet, or no longer does."""
-        role = self._core.role
-        return not role.has_fetched if isinstance(role, Follower) else type(role) is Prospective
+        return awaits_leader(self._core)
 
     @property
     def voted_id(self) -> NodeId:

@@ -27,7 +27,7 @@ from typing import Final
 from quorum.core.contract.reasons import Rejection, VoteRejection
 from quorum.core.messages.vote_messages import VoteRequest
 from quorum.core.state.core_state import CoreState
-from quorum.core.state.roles import Follower, Leader
+from quorum.core.state.roles import Follower, Leader, Prospective
 from quorum.errors import ErrorCode
 from quorum.types import EPOCH_MAX, NO_NODE, Epoch, NodeId, OffsetAndEpoch, ReplicaKey
 
@@ -47,6 +47,14 @@ def has_leader_contact(core: CoreState, role: Follower) -> bool:
     """
     is_lost = core.known_leader.lost is not None
     return role.has_fetched and not is_lost and core.now_ms < role.fetch_deadline_ms
+
+
+def awaits_leader(core: CoreState) -> bool:
+    """Return whether the known leader has not answered a Fetch yet, or no longer does."""
+    role = core.role
+    if isinstance(role, Follower):
+        return not has_leader_contact(core, role)
+    return isinstance(role, Prospective)
 
 
 def live_leader(core: CoreState) -> NodeId:

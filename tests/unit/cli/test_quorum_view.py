@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.cli.broker import parse_listener
+from quorate.cli.cells import named_text
 from quorate.cli.connection import refusal_exit
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.main import main
@@ -57,6 +58,15 @@ def test_the_largest_lag_is_that_of_the_slowest_voter() -> None:
     )
     assert fields["max_follower_lag"] == 30
     assert fields["max_follower_lag_time_ms"] == 4000
+
+
+def test_without_a_leader_no_replica_is_called_one() -> None:
+    rows = replication_rows(quorum(replica(1, -1), replica(2, -1), leader=-1))
+    shown = {(row["status"], row["lag"], row["fetches_from"]) for row in rows[:2]}
+    assert shown == {("Follower", -1, None)}
+    assert {named_text(name, -1) for name in ("lag", "log_end_offset", "compared_end")} == {
+        "unknown"
+    }
 
 
 def test_a_leader_that_is_the_slowest_has_no_lag() -> None:

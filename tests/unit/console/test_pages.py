@@ -253,6 +253,28 @@ def test_a_leadership_whose_beginning_was_trimmed_is_shown(tmp_path: Path) -> No
     index.close()
 
 
+def test_a_leadership_without_a_leader_is_not_called_present(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    feed = ImageFeed(index)
+    feed.begin_empty()
+    feed.take_terms([Term(6, 500, 1_000, 2)])
+
+    async def badges(leader: int) -> tuple[bool, bool]:
+        now = DescribeQuorumResponse(
+            leader_id=leader, leader_epoch=6, node_id=1, timestamp_ms=9_000
+        )
+        follower = SimpleNamespace(feed=feed, quorum=Answer(now, 0.0), features=None, problems={})
+        sources = Sources(cast("Follower", follower), index, AlertStates())
+        transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
+            page = (await web.get("/leadership")).text
+            return ">now<" in page, "no leader now" in page
+
+    assert asyncio.run(badges(2)) == (True, False)
+    assert asyncio.run(badges(-1)) == (False, True)
+    index.close()
+
+
 def test_what_nobody_knows_is_not_called_quiet() -> None:
     quorum = {"is_known": False}
     rows = alerts_document(AlertStates(), own_findings(quorum, 0))["rows"]

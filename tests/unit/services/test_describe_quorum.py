@@ -101,3 +101,35 @@ def test_the_quorum_is_described_by_the_leader_wherever_one_asks():
         assert (await client.describe_quorum()).leader_id == -1
 
     with_client(scenario, nodes=2, leader=2, ask=[1])
+
+
+def named(*nodes):
+    """Voters that clients reach where these nodes are served."""
+    found = []
+    for node in nodes:
+        host, port = node.address.split(":")
+        found.append(Voter(ReplicaKey(node.node_id), (Endpoint("CONTROLLER", host, int(port)),)))
+    return tuple(found)
+
+
+def test_a_leader_that_does_not_answer_is_not_named():
+    async def scenario(log, nodes, client):
+        nodes[0].voters = named(nodes[1])
+        log.leader, nodes[0].hears_leader, nodes[1].hears_leader = 3, False, False
+        assert (await client.describe_quorum(from_leader=False)).leader_id == -1
+        assert (await client.describe_quorum()).leader_id == -1
+        cluster_answer = await client.describe_cluster()
+        assert (cluster_answer.leader_id, cluster_answer.leader_epoch) == (-1, log.epoch)
+
+    with_client(scenario, nodes=2, leader=2, ask=[1])
+
+
+def test_a_node_that_is_cut_off_leads_to_a_leader_that_others_hear():
+    async def scenario(log, nodes, client):
+        nodes[0].voters = named(*nodes)
+        nodes[0].hears_leader = False
+        assert (await client.describe_quorum(from_leader=False)).leader_id == -1
+        found = await client.describe_quorum()
+        assert (found.node_id, found.leader_id, found.is_leader) == (2, 2, True)
+
+    with_client(scenario, nodes=2, leader=2, ask=[1])

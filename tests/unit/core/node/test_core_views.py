@@ -80,6 +80,7 @@ def unattached() -> CoreState:
     [
         (core_of(follower()), True),
         (core_of(follower(has_fetched=True)), False),
+        (core_of(follower(NOW_MS, has_fetched=True)), True),
         (core_of(Prospective(NEVER_MS, {}, fail_fast=True)), True),
         (unattached(), False),
         (leader(), False),
