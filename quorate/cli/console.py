@@ -78,13 +78,17 @@ def console(
     )
     servers = session.servers()
 
-    async def run() -> None:
+    async def explain() -> str:
         found = await obstacles(session, servers)
-        if len(found) == len(servers):
-            session.announce(f"warning: {UnreachableError(found)}; the console keeps trying")
+        return str(UnreachableError(found)) if len(found) == len(servers) else ""
+
+    async def run() -> None:
+        if problem := await explain():
+            session.announce(f"warning: {problem}; the console keeps trying")
         await run_console(
             lambda: client_of(session, servers),
             binding,
+            explain=explain,
             prometheus=prometheus,
             on_listening=lambda url: session.announce(f"console at {url}"),
         )

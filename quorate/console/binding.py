@@ -6,6 +6,8 @@ The rules are those of a node (ADR 61): what is open for everybody is never so b
 from __future__ import annotations
 
 import hmac
+import ssl
+import stat
 from base64 import b64decode
 from binascii import Error as Base64Error
 from dataclasses import dataclass
@@ -15,8 +17,10 @@ from typing import Final
 from quorate.config.addresses import parse_address
 from quorate.config.security import is_loopback
 from quorum.errors import QuorumUsageError
+from quorum.pem_pair import pair_problem
 
 TOKEN_BYTES_MIN: Final = 16
+_OF_EVERYBODY: Final = stat.S_IROTH | stat.S_IWOTH
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -60,8 +64,9 @@ def checked_binding(
     """Return the listener that the options describe.
 
     Raises:
-        QuorumUsageError: The address is none, a file of a pair is missing, the token is too short,
-            or others could reach the port without TLS and a token.
+        QuorumUsageError: The address is none, a file of a pair is missing, the pair does not fit,
+            everybody may read or change its key, the token is too short, or others could reach the
+            port without TLS and a token.
     """
     try:
         host, port = parse_address(listen)
@@ -69,6 +74,8 @@ def checked_binding(
         raise QuorumUsageError(f"--listen: {error}") from error
     if (certificate is None) != (key is None):
         raise QuorumUsageError("--server-cert and --server-key belong together")
+    if certificate is not None and key is not None:
+        _check_pair(certificate, key)
     token = b"" if token_file is None else _token(token_file)
     is_open = not is_loopback(listen)
     if is_open and not is_unsafe_allowed and (certificate is None or not token):
@@ -83,6 +90,17 @@ def checked_binding(
         )
     names = host_names or (() if is_open else _LOOPBACK_NAMES)
     return Binding(host, port, certificate, key, token, names)
+
+
+def _check_pair(certificate: Path, key: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if problem := pair_problem((context,), certificate, key):
+        raise QuorumUsageError(f"--server-cert and --server-key: {problem}")
+    mode = stat.S_IMODE(key.stat().st_mode)
+    if mode & _OF_EVERYBODY:
+        raise QuorumUsageError(
+            f"{key} can be read or changed by everybody (mode {mode:04o}); `chmod 600` it"
+        )
 
 
 def _token(path: Path) -> bytes:

@@ -13,9 +13,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
-from quorate.client import Client, ClientError, LogPosition, OffsetOutOfRangeError
+from quorate.client import (
+    Client,
+    ClientError,
+    LogPosition,
+    NotServedError,
+    OffsetOutOfRangeError,
+    UnavailableError,
+)
 from quorate.client.results.admin import DescribeFeaturesResponse, DescribeQuorumResponse
 from quorate.client.watch import Watch, WatchEvent
 from quorate.console.image_feed import ImageFeed
@@ -35,6 +42,9 @@ _RETRY_SECONDS: Final = 2.0
 
 logger = logging.getLogger(__name__)
 
+Explain: TypeAlias = Callable[[], Awaitable[str]]
+"""Why no node can be reached, in words; empty if one can."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -48,8 +58,9 @@ class Answer:
 class Follower:
     """What is known of a cluster. ``run`` keeps it up to date; any thread may read its fields."""
 
-    def __init__(self, client: Client, index: Index) -> None:
+    def __init__(self, client: Client, index: Index, explain: Explain | None = None) -> None:
         self._client = client
+        self._explain = explain
         self._index = index
         self.feed = ImageFeed(index)
         self.quorum: Answer | None = None
@@ -75,10 +86,17 @@ class Follower:
                 await ask()
                 self.problems.pop(name, None)
             except (ClientError, QuorateError) as error:
-                if self.problems.get(name) != str(error):
-                    logger.warning("cannot read %s: %s", name, error)
-                self.problems[name] = str(error)
+                text = await self._words(error)
+                if text not in self.problems.values():
+                    # One cause is one line, though it stops all five.
+                    logger.warning("cannot read %s: %s", name, text)
+                self.problems[name] = text
             await asyncio.sleep(seconds)
+
+    async def _words(self, error: ClientError | QuorateError) -> str:
+        if self._explain is None or not isinstance(error, UnavailableError | NotServedError):
+            return str(error)
+        return await self._explain() or str(error)
 
     async def _ask_quorum(self) -> None:
         answer = await self._client.describe_quorum(from_leader=True)

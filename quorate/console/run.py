@@ -14,10 +14,11 @@ from quorate.client import Client
 from quorate.console.alerts import AlertStates
 from quorate.console.app import make_app
 from quorate.console.binding import Binding
-from quorate.console.follower import Follower
+from quorate.console.follower import Explain, Follower
 from quorate.console.index import Index
 from quorate.console.views import Sources
 from quorum.errors import QuorumUsageError
+from quorum.listen_problem import listen_problem, open_sockets
 
 CONNECTIONS_MAX = 200
 _SHUTDOWN_SECONDS = 3
@@ -27,19 +28,22 @@ async def run_console(
     make_client: Callable[[], Client],
     binding: Binding,
     *,
+    explain: Explain | None = None,
     prometheus: str = "",
     on_listening: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT. Nodes that cannot be reached are tried for ever.
 
+    ``explain`` says in words why none can be reached.
+
     Raises:
-        QuorumUsageError: The port cannot be opened, or the certificate cannot be read.
+        QuorumUsageError: The port cannot be opened.
     """
     with tempfile.TemporaryDirectory(prefix="quorate-console-") as folder:
         index = Index(Path(folder))
         try:
             async with make_client() as client:
-                sources = Sources(Follower(client, index), index, AlertStates(prometheus))
+                sources = Sources(Follower(client, index, explain), index, AlertStates(prometheus))
                 await _serve(sources, binding, on_listening)
         finally:
             index.close()
@@ -63,21 +67,24 @@ async def _serve(sources: Sources, binding: Binding, on_listening: Callable[[str
         on_listening,
     )
     try:
+        sockets = open_sockets(binding.host, binding.port)
+    except OSError as error:
+        raise QuorumUsageError(
+            f"cannot listen on {binding.host}:{binding.port}: {listen_problem(error)}"
+        ) from error
+    try:
         async with asyncio.TaskGroup() as tasks:
             # A failure of either, which is a mistake in this program, ends the console.
             following = (
                 tasks.create_task(sources.follower.run()),
                 tasks.create_task(sources.alerts.run()),
             )
-            await server.serve()
+            await server.serve(sockets)
             for each in following:
                 each.cancel()
-    except SystemExit as error:
-        raise QuorumUsageError(
-            f"cannot listen on {binding.host}:{binding.port}; is the port in use?"
-        ) from error
-    except OSError as error:
-        raise QuorumUsageError(f"cannot serve: {error}") from error
+    finally:
+        for opened in sockets:
+            opened.close()
 
 
 class _Server(uvicorn.Server):

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.console.binding import checked_binding
 from quorum.errors import QuorumUsageError
+from tests.support import certificates
 
 
 def token(tmp_path: Path, text: str = "0123456789abcdef", mode: int = 0o600) -> Path:
@@ -24,7 +25,8 @@ def test_loopback_needs_nothing(listen: str) -> None:
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:9192", ":9192", "[::]:9192", "console:9192"])
 def test_others_need_tls_and_a_token(listen: str, tmp_path: Path) -> None:
-    files = {"certificate": tmp_path / "c", "key": tmp_path / "k"}
+    made = certificates.node(tmp_path, certificates.authority(tmp_path, "ca").stem, "page")
+    files = {"certificate": made.certificate, "key": made.key}
     shown = token(tmp_path)
     with pytest.raises(QuorumUsageError, match="--server-cert and --server-key and --token-file"):
         checked_binding(listen)
@@ -45,3 +47,35 @@ def test_bad_options_say_what_to_do(tmp_path: Path) -> None:
         checked_binding("127.0.0.1:1", token_file=token(tmp_path, "short"))
     with pytest.raises(QuorumUsageError, match="chmod 600"):
         checked_binding("127.0.0.1:1", token_file=token(tmp_path, mode=0o644))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("tls")
+    certificates.authority(made, "ca")
+    for name in ("one", "two", "open"):
+        certificates.node(made, "ca", name)
+    (made / "open.key").chmod(0o644)
+    certificates.openssl(
+        "pkcs8", "-topk8", "-in", "one.key", "-out", "sealed.key", "-passout", "pass:secret",
+        cwd=made,
+    )  # fmt: skip
+    return made
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "said"),
+    [
+        ("one.pem", "two.key", r"two\.key: it is not the key of the certificate .*one\.pem"),
+        ("one.key", "one.pem", r"one\.key: there is no PEM certificate in it"),
+        ("one.pem", "two.pem", r"two\.pem: there is no PEM private key in it"),
+        ("one.pem", "sealed.key", r"sealed\.key: the key is encrypted"),
+        ("one.pem", "none.key", r"none\.key: No such file or directory"),
+        ("open.pem", "open.key", r"open\.key can be read or changed by everybody \(mode 0644\)"),
+    ],
+)
+def test_files_that_cannot_serve_the_page_are_named(
+    folder: Path, certificate: str, key: str, said: str
+) -> None:
+    with pytest.raises(QuorumUsageError, match=said):
+        checked_binding("127.0.0.1:1", certificate=folder / certificate, key=folder / key)
