@@ -30,6 +30,11 @@ def pair_problem(
     return ""
 
 
+def encrypted_key(key: Path) -> str:
+    """Return the problem of an encrypted key without a password."""
+    return f"{key}: the key is encrypted"
+
+
 def _words(
     error: ssl.SSLError, shown: bytes, secret: bytes, *, certificate: Path, key: Path, password: str
 ) -> str:
@@ -40,8 +45,6 @@ def _words(
     if error.reason in _OTHER_KEY:
         return f"{key}: it is not the key of the certificate {certificate}"
     if b"ENCRYPTED" in secret:
-        return f"{key}: the key is " + (
-            "encrypted with another password" if password else "encrypted"
-        )
+        return f"{key}: the password is not that of the key" if password else encrypted_key(key)
     reason = (error.reason or "unreadable").lower().replace("_", " ")
     return f"{certificate} with key {key}: {reason}"

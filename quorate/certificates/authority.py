@@ -382,6 +382,14 @@ def _load_names(path: Path) -> NodeNames:
     content = _read(path)
     try:
         document = json.loads(content)
-        return checked_node_names(document["node_name"], document["observer_name"])
-    except (ValueError, KeyError, TypeError, AttributeError, CertificateNameError) as error:
+        names = [_text_in(document, name) for name in ("node_name", "observer_name")]
+        return checked_node_names(*names)
+    except (ValueError, CertificateNameError) as error:
         raise CertificateFolderError(f"{path} does not name nodes: {error}") from error
+
+
+def _text_in(document: object, name: str) -> str:
+    text = document.get(name) if isinstance(document, dict) else None
+    if not isinstance(text, str):
+        raise ValueError(f"it is no object with a text {name}")
+    return text

@@ -127,6 +127,7 @@ class ServerConfig:
         for key, text in (
             ("listeners.client", self.listeners.client),
             ("listeners.peer", self.listeners.peer),
+            ("listeners.sasl", self.listeners.sasl),
             ("listeners.peer_tcp", self.listeners.peer_tcp),
             ("metrics.listen", self.metrics.listen),
         ):

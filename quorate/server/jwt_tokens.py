@@ -156,11 +156,12 @@ class JwtTokens:
                 data = file.read(KEYS_BYTES_MAX + 1)
             if len(data) > KEYS_BYTES_MAX:
                 raise ValueError(f"more than {KEYS_BYTES_MAX} bytes")
-            described = json.loads(data)["keys"]
-            if not isinstance(described, list):
-                raise TypeError("keys is no list")
+            described = _described(data)
             usable = dict(filter(None, map(self._usable, described)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigError([f"security.jwt_jwks_file {self.path}: {reason}"]) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError([f"security.jwt_jwks_file {self.path}: {error}"]) from error
         return _Keys(usable)
 
@@ -176,3 +177,19 @@ class JwtTokens:
         if key.algorithm_name not in self.algorithms or key.public_key_use not in (None, "sig"):
             return None
         return key.key_id or "", (key, described)
+
+
+def _described(data: bytes) -> list[dict[str, Any]]:
+    """Return the keys of a JWKS as they stand in it.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        raise ValueError(f"it is not JSON: {error}") from error
+    keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(keys, list) or not all(isinstance(each, dict) for each in keys):
+        raise ValueError('it is no JWKS: an object with a list of keys, {"keys": [{...}]}')
+    return keys

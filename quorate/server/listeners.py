@@ -9,10 +9,12 @@ import grpc
 from grpc import aio
 
 from quorate.client.limits import REQUEST_BYTES_MAX
+from quorate.config.addresses import parse_address
 from quorate.services.registration import SERVER_OPTIONS as CLIENT_SERVER_OPTIONS
 from quorate.services.registration import ClientServices
 from quorum.errors import ListenError
 from quorum.fair_share import FairShare
+from quorum.listen_problem import listen_problem, open_sockets
 from quorum.transport.limits import BOUNDED_SERVER_OPTIONS
 from quorum.transport.limits import REQUEST_BYTES_MAX as PEER_REQUEST_BYTES_MAX
 from quorum.transport.limits import SERVER_OPTIONS as PEER_SERVER_OPTIONS
@@ -102,10 +104,7 @@ class Listeners:
         try:
             self._tcp = TcpServer(exchange, address, link)
         except OSError as error:
-            raise ListenError(
-                f"cannot listen on {address}: {error.strerror or error}; "
-                "is another process using the port?"
-            ) from error
+            raise ListenError(f"cannot listen on {address}: {listen_problem(error)}") from error
 
     def quotas(self) -> tuple[FairShare, ...]:
         """Return the quotas of callers, for metrics."""
@@ -141,6 +140,14 @@ def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials 
         else:
             server.add_secure_port(address, credentials)
     except RuntimeError as error:
-        raise ListenError(
-            f"cannot listen on {address}: {error}; is another process using the port?"
-        ) from error
+        raise ListenError(f"cannot listen on {address}: {_reason(address)}") from error
+
+
+def _reason(address: str) -> str:
+    """Return why gRPC could not listen on an address: it does not say it itself."""
+    try:
+        for opened in open_sockets(*parse_address(address)):
+            opened.close()
+    except OSError as error:
+        return listen_problem(error)
+    return "it was in use a moment ago; try again"

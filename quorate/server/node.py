@@ -54,6 +54,7 @@ from quorate.services.shown_certificate import can_read_certificates
 from quorum.core.contract.local_events import ShutDown
 from quorum.core.state.upstream import RelayPlan
 from quorum.errors import ListenError, StorageError
+from quorum.listen_problem import listen_problem
 from quorum.ports import FileSystem
 from quorum.runtime.clock import SystemClock
 from quorum.supervisor import Supervisor
@@ -269,8 +270,7 @@ class ServerNode:
             await server.start()
         except OSError as error:
             raise ListenError(
-                f"cannot listen on {self._config.metrics.listen}: {error.strerror or error}; "
-                "is another process using the port?"
+                f"cannot listen on {self._config.metrics.listen}: {listen_problem(error)}"
             ) from error
 
     async def transfer_leadership(self) -> None:

@@ -17,6 +17,7 @@ from typing import Final
 import grpc
 
 from quorum.errors import ConfigError
+from quorum.pem_pair import encrypted_key, pair_problem
 from quorum.watched_file import FileSignature, file_signature
 
 _LOGGER = logging.getLogger(__name__)
@@ -104,14 +105,10 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
 def _load_into(contexts: tuple[ssl.SSLContext, ...], files: TlsFiles) -> list[str]:
     """Load the files into the contexts of both ends; return what is wrong with them."""
     problems: list[str] = []
-    try:
-        # gRPC would accept any content and fail at the first handshake without a reason. An empty
-        # password prevents a prompt for an encrypted key.
-        for context in contexts:
-            context.load_cert_chain(files.certificate, files.key, password=files.key_password)
-    except (ssl.SSLError, OSError) as error:
-        hint = "" if files.key_password else "; is the key encrypted? set tls.key_password_file"
-        problems.append(f"{files.certificate} with key {files.key}: {error}{hint}")
+    # gRPC would accept any content and fail at the first handshake without a reason.
+    if problem := pair_problem(contexts, files.certificate, files.key, files.key_password):
+        is_unsaid = problem == encrypted_key(files.key)
+        problems.append(problem + ("; set tls.key_password_file" if is_unsaid else ""))
     try:
         for context in contexts:
             context.load_verify_locations(files.authorities)

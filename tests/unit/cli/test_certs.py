@@ -260,6 +260,16 @@ def test_a_damaged_file_is_named(
     assert str(folder / name) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"node_name": 1, "observer_name": "x"}'])
+def test_a_file_without_names_of_nodes_is_said_to_have_none(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (folder / "authority.json").write_bytes(content)
+    assert issue(folder, "client", "app.example") == 4
+    said = "authority.json does not name nodes: it is no object with a text node_name"
+    assert said in capsys.readouterr().err
+
+
 def test_the_certificate_of_another_authority_is_not_renewed(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

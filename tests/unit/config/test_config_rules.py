@@ -88,6 +88,7 @@ def test_a_valid_configuration_has_no_problems() -> None:
         (ListenerConfig(client="a:1", peer="[::]:2"), "advertised_peer must be set"),
         (ListenerConfig(client=""), "listeners.client"),
         (ListenerConfig(client="a:1", peer="a:1"), "cannot both listen"),
+        (ListenerConfig(client="a:1", sasl="a:1"), "listeners.sasl and listeners.client cannot"),
         (ListenerConfig(client="127.0.0.1:9191"), "cannot both listen"),
     ],
 )

@@ -286,6 +286,17 @@ def test_a_node_does_not_start_without_a_usable_key(tmp_path: Path, content: str
         jwt_tokens(config(tmp_path / "none"))
 
 
+@pytest.mark.parametrize("content", ["[]", "{}", '{"keys": "x"}', '{"keys": ["x"]}', "1"])
+def test_a_file_that_is_no_jwks_is_named_so(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "jwks.json"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"jwks\.json: it is no JWKS: an object with a list"):
+        jwt_tokens(config(file))
+    file.write_text("{")
+    with pytest.raises(ConfigError, match=r"jwks\.json: it is not JSON: "):
+        jwt_tokens(config(file))
+
+
 @pytest.mark.parametrize("token", ["", "a.b.c", "x", "a.b", "é.é.é"])
 def test_what_is_no_token_is_refused(path: Path, token: str) -> None:
     tokens, _ = verifier(path)
