@@ -149,6 +149,18 @@ class SecurityConfig:
         ]
 
 
+def exposure_problems(security: SecurityConfig, metrics: MetricsConfig) -> list[str]:
+    """Return what is wrong with metrics that a node without certificates shows to everybody."""
+    is_insecure = security.mode == INSECURE and not security.unsafe_insecure_listeners
+    if not is_insecure or not metrics.listen or is_loopback(metrics.listen):
+        return []
+    return [
+        f"metrics.listen is {metrics.listen}, beyond loopback, where security.mode insecure shows "
+        "metrics to anybody: set security.mode to tls or bound, or "
+        "security.unsafe_insecure_listeners to true"
+    ]
+
+
 def metrics_problems(metrics: MetricsConfig, tls: TlsConfig) -> list[str]:
     """Return what the metrics listener lacks; a token never travels in plain text."""
     if metrics.tls and not tls.is_enabled:

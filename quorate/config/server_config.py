@@ -20,7 +20,7 @@ from quorate.config.sections import (
     ScrubConfig,
     TlsConfig,
 )
-from quorate.config.security import SecurityConfig, metrics_problems
+from quorate.config.security import SecurityConfig, exposure_problems, metrics_problems
 from quorate.config.tracing import TracingConfig
 from quorate.controller.config import ControllerConfig
 from quorum.config import QuorumConfig
@@ -76,6 +76,7 @@ class ServerConfig:
         found += self.scrub.problems() + self.metrics.problems()
         found += self.tls.problems() + self.limits.problems() + self.logging.problems()
         found += self.security.problems(self.listeners, self.tls)
+        found += exposure_problems(self.security, self.metrics)
         found += metrics_problems(self.metrics, self.tls) + self.tracing.problems()
         return found + self._clashes() + self._overdraft() + self._impatience()
 

@@ -19,6 +19,7 @@ from quorate.cli.main import cli
 from quorate.config.addresses import parse_address
 from quorate.config.load import load_config
 from quorate.config.voter_addresses import parse_voter
+from quorum.errors import ConfigError
 from tests.support.image import (
     DOCKERFILE,
     base_images,
@@ -75,14 +76,23 @@ def test_the_user_of_the_image_is_numeric_and_not_root() -> None:
     assert group > 0
 
 
+REACHABLE = ["node.id=1", "security.unsafe_insecure_listeners=true"]
+
+
+def test_a_container_without_certificates_says_that_it_may_be_reached() -> None:
+    """Its metrics are at every address, for probes."""
+    with pytest.raises(ConfigError, match=r"metrics\.listen is 0\.0\.0\.0:9191, beyond loopback"):
+        load_config(None, environment=image_environment(), flags=["node.id=1"])
+
+
 def test_the_image_exposes_the_ports_of_the_defaults() -> None:
-    config = load_config(None, environment=image_environment(), flags=["node.id=1"]).config
+    config = load_config(None, environment=image_environment(), flags=REACHABLE).config
     ports = {parse_address(each)[1] for each in (config.listeners.client, config.metrics.listen)}
     assert ports < exposed_ports()
 
 
 def test_the_health_check_asks_what_the_node_serves() -> None:
-    config = load_config(None, environment=image_environment(), flags=["node.id=1"]).config
+    config = load_config(None, environment=image_environment(), flags=REACHABLE).config
     host, port = parse_address(config.metrics.listen)
     assert host == "0.0.0.0"
     assert f"http://127.0.0.1:{port}/livez" in healthcheck()[-1]
@@ -161,7 +171,7 @@ def test_prometheus_scrapes_every_node() -> None:
 def test_the_unit_is_ready_by_notification_and_watched() -> None:
     service = service_section()
     assert service["Type"] == "notify"
-    defaults = load_config(None, environment=image_environment(), flags=["node.id=1"]).config
+    defaults = load_config(None, environment=image_environment(), flags=REACHABLE).config
     stop_s = defaults.limits.shutdown_ms_max / 1000
     # Leadership is transferred, then disk work ended: each may take that long.
     assert int(service["TimeoutStopSec"]) > 2 * stop_s

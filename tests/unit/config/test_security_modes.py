@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.config.sections import ListenerConfig, NodeConfig, TlsConfig
+from quorate.config.sections import ListenerConfig, MetricsConfig, NodeConfig, TlsConfig
 from quorate.config.security import SecurityConfig, is_loopback
 from quorate.config.server_config import ServerConfig
 from quorum.errors import ConfigError
@@ -33,6 +33,18 @@ def test_without_certificates_only_loopback_is_listened_on() -> None:
     assert all("security.unsafe_insecure_listeners" in each for each in found)
     with pytest.raises(ConfigError, match=r"0\.0\.0\.0:9190, beyond loopback"):
         ANYWHERE.validate()
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:9191", "[::]:9191", "n1:9191"])
+def test_without_certificates_metrics_are_on_loopback_too(listen: str) -> None:
+    shown = replace(LOCAL, metrics=MetricsConfig(listen=listen))
+    (found,) = problems(shown)
+    assert found.startswith(f"metrics.listen is {listen}, beyond loopback")
+    assert "security.unsafe_insecure_listeners" in found
+    assert problems(shown, unsafe_insecure_listeners=True) == []
+    assert problems(shown, FILES, mode="tls") == []
+    for local in ("127.0.0.1:9191", "[::1]:9191", ""):
+        assert problems(replace(LOCAL, metrics=MetricsConfig(listen=local))) == []
 
 
 def test_the_unsafe_setting_lets_insecure_nodes_be_reached() -> None:
