@@ -25,6 +25,7 @@ from audit.arrow_schema import arrow_schema
 from audit.errors import AuditError, QueryError
 from audit.export_contents import complete_ranges
 from audit.export_files import ExportFolder
+from audit.interruptible import run_interruptible
 from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
 from audit.schema import HISTORY, PARTITIONS, TABLES
 from quorum.errors import StorageError
@@ -80,9 +81,12 @@ class AuditDatabase:
     def _run(self, text: str, arguments: Mapping[str, str]) -> pa.Table:
         import duckdb
 
-        try:
+        def run() -> pa.Table:
             relation = self._connection.sql(text, params=dict(arguments) or None)
             return relation.to_arrow_table()
+
+        try:
+            return run_interruptible(run, self._connection.interrupt)
         except duckdb.Error as error:
             raise _invalid(error, text) from error
 
@@ -242,7 +246,10 @@ def _locked(connection: DuckDBPyConnection, files: list[str]) -> AuditDatabase:
 
 
 def _create_view(connection: DuckDBPyConnection, name: str, text: str) -> None:
-    connection.execute(f"CREATE VIEW {name} AS {text}")
+    # It opens the files that the view reads.
+    run_interruptible(
+        lambda: connection.execute(f"CREATE VIEW {name} AS {text}"), connection.interrupt
+    )
 
 
 def _text(query: Query) -> str:

@@ -26,6 +26,7 @@ SUPERVISOR = "quorum/supervisor.py"
 STARTERS = frozenset({"create_task", "ensure_future", "Thread", "TaskGroup", "start_new_thread"})
 
 WATCHED = {
+    "audit/interruptible.py": "a thread; the query that started it waits for its end",
     "quorate/broker_agent/agent.py": "`run` awaits them; the failure of either ends the agent",
     "quorate/cli/agent_run.py": "the command awaits them; all end with it",
     "quorate/cli/broker_session.py": "the command awaits it",
