@@ -27,6 +27,8 @@ class Asked:
     address: str
     answer: DescribeQuorumResponse | None
     failure: str = ""
+    refusal: int = 0
+    """The error code of a node that answered, and refused; 0 otherwise."""
 
 
 async def ask_each(session: Session, addresses: Iterable[str]) -> list[Asked]:
@@ -74,5 +76,7 @@ async def _asked(session: Session, address: str) -> Asked:
         return Asked(address, None, f"no answer within {LIMIT_S:g} s")
     except library.NotServedError:
         return Asked(address, None, SERVES_NO_CLIENTS.cause)
+    except library.RefusedError as error:
+        return Asked(address, None, str(error), error.code)
     except library.ClientError as error:
         return Asked(address, None, str(error))

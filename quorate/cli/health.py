@@ -10,6 +10,7 @@ import click
 
 from quorate.cli.cells import ago
 from quorate.cli.command import SessionCommand, pass_session, wide_option
+from quorate.cli.connection import refusal_exit
 from quorate.cli.each_node import Asked, addresses_of, ask_all
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
@@ -36,6 +37,7 @@ def health(session: Session) -> None:
 
     Asks the nodes of --bootstrap and all others that these know, each for itself. Exit code 0: a
     leader, and no node with a problem. 3: a leader, and problems. 7: no leader, or nobody answers.
+    6: no node may be asked, for want of a right or password.
     """
     report = evaluate(asyncio.run(ask_all(session, session.servers())))
     fields = {
@@ -50,10 +52,8 @@ def health(session: Session) -> None:
     session.show(
         Result("Health", fields, rows=report.rows, columns=(*_COLUMNS, *note), wide=(*_WIDE, *note))
     )
+    require_leader(report)
     problems = [row for row in report.rows if row["problem"]]
-    if report.leader_id < 0:
-        what = "no node leads" if report.has_answers else "no node answers"
-        raise CliError(what, code=Exit.UNREACHABLE)
     if problems:
         raise CliError(f"{len(problems)} of {len(report.rows)} nodes have a problem",
                        code=Exit.UNHEALTHY)  # fmt: skip
@@ -71,6 +71,8 @@ class HealthReport:
     """Further voters that may fail; None without a leader, who alone knows."""
     rows: list[dict[str, object]]
     has_answers: bool
+    refusal: tuple[int, str] | None = None
+    """Error code and text of a node that refused to say anything; None if none did."""
 
     @property
     def is_healthy(self) -> bool:
@@ -121,7 +123,23 @@ def evaluate(asked: Sequence[Asked]) -> HealthReport:
         voters_of(leader).margin if leader is not None else None,
         rows,
         bool(answers),
+        next(((each.refusal, each.failure) for each in asked if each.refusal), None),
     )
+
+
+def require_leader(report: HealthReport) -> None:
+    """Raise an error unless a node leads.
+
+    Raises:
+        CliError: With the exit code of the refusal if all nodes that were reached refused.
+    """
+    if report.leader_id >= 0:
+        return
+    if report.refusal is not None and not report.has_answers:
+        code, text = report.refusal
+        raise CliError(f"refused: {text}", code=refusal_exit(code))
+    what = "no node leads" if report.has_answers else "no node answers"
+    raise CliError(what, code=Exit.UNREACHABLE)
 
 
 def _row(

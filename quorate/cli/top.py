@@ -13,7 +13,7 @@ import click
 from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.each_node import ask_all
 from quorate.cli.exits import CliError, Exit
-from quorate.cli.health import HealthReport, evaluate
+from quorate.cli.health import HealthReport, evaluate, require_leader
 from quorate.cli.output import Result, write_lines
 from quorate.cli.session import Session
 
@@ -44,13 +44,15 @@ def top(session: Session, interval_s: float, count: int | None) -> None:
     """Show the quorum live: leader, positions, rates, lag and problems of every node.
 
     Asks the nodes of --bootstrap and all others that these know. Without a terminal, and with -o
-    jsonl, each look is written below the last one. Interrupt to end.
+    jsonl, each look is written below the last one. Interrupt to end. With --count the exit code is
+    7 if the last look found no leader, or nobody answered.
     """
     if session.output in ("json", "yaml"):
         raise CliError("top has no end, so no document; use -o jsonl", code=Exit.USAGE)
     servers = session.servers()
     if session.output == "jsonl" or not sys.stdout.isatty():
-        asyncio.run(_look(session, servers, interval_s, count, _written(session)))
+        last = asyncio.run(_look(session, servers, interval_s, count, _written(session)))
+        require_leader(last.report)
         return
     # Loaded for a live view only.
     from rich.live import Live
@@ -62,7 +64,8 @@ def top(session: Session, interval_s: float, count: int | None) -> None:
         def show(before: Sample | None, now: Sample) -> None:
             live.update(screen(view(before, now), live.console.width), refresh=True)
 
-        asyncio.run(_look(session, servers, interval_s, count, show))
+        last = asyncio.run(_look(session, servers, interval_s, count, show))
+    require_leader(last.report)
 
 
 async def _look(
@@ -71,7 +74,7 @@ async def _look(
     interval_s: float,
     count: int | None,
     show: Callable[[Sample | None, Sample], None],
-) -> None:
+) -> Sample:
     before: Sample | None = None
     looks = 0
     while True:
@@ -80,7 +83,7 @@ async def _look(
         show(before, now)
         before, looks = now, looks + 1
         if looks == count:
-            return
+            return now
         await asyncio.sleep(interval_s)
 
 

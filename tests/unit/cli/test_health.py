@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from quorate.cli import each_node
 from quorate.cli import health as module
+from quorate.cli import top as top_module
 from quorate.cli.cells import ago
 from quorate.cli.each_node import Asked
 from quorate.cli.health import evaluate
 from quorate.cli.main import main
+from quorate.cli.session import Session
+from quorate.client.errors import RefusedError
 from quorate.client.results.admin import (
     DescribeQuorumResponse,
     QuorumNode,
@@ -21,6 +26,7 @@ from quorate.client.results.admin import (
     ReplicaAhead,
 )
 from quorate.client.results.common import Endpoint
+from quorum.errors import ErrorCode
 
 NOW_MS = 1_000_000
 
@@ -68,12 +74,18 @@ def gone(node: int, why: str = "connection refused") -> Asked:
     return Asked(f"n{node}:9093", None, why)
 
 
-def ran(monkeypatch: pytest.MonkeyPatch, *asked: Asked, output: str = "table") -> int:
+def ran(
+    monkeypatch: pytest.MonkeyPatch,
+    *asked: Asked,
+    output: str = "table",
+    command: tuple[str, ...] = ("health",),
+) -> int:
     async def answers(_session: object, _servers: object) -> list[Asked]:
         return list(asked)
 
-    monkeypatch.setattr(module, "ask_all", answers)
-    return main(["health", "--bootstrap", "n1:9093", "-o", output])
+    for each in (module, top_module):
+        monkeypatch.setattr(each, "ask_all", answers)
+    return main([*command, "--bootstrap", "n1:9093", "-o", output])
 
 
 def problems(*asked: Asked) -> dict[object, object]:
@@ -175,6 +187,31 @@ def test_nobody_answers(
     assert "no answer within 2 s" in seen.out
 
 
+def refused(code: int) -> Asked:
+    return Asked("n1:9093", None, "refused by the node", code)
+
+
+@pytest.mark.parametrize("command", [("health",), ("top", "--count", "1")])
+def test_a_node_that_refuses_is_one_that_answered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    denied = refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    assert ran(monkeypatch, denied, gone(2), command=command) == 6
+    assert capsys.readouterr().err == "error: refused: refused by the node\n"
+    assert ran(monkeypatch, denied, gone(1), well(2), command=command) == 7
+    assert capsys.readouterr().err == "error: no node leads\n"
+
+
+def test_top_ends_as_its_last_look(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("top", "--count", "1")
+    assert ran(monkeypatch, well(1), well(2), well(3), command=command) == 0
+    assert ran(monkeypatch, well(2, leader=-1), command=command) == 7
+    assert ran(monkeypatch, gone(1), gone(2), output="jsonl", command=command) == 7
+    assert capsys.readouterr().err == "error: no node leads\nerror: no node answers\n"
+
+
 def test_of_two_leaders_the_later_counts_and_the_other_is_reported() -> None:
     old = Asked("n2:9093", answer(2, leader=2, epoch=3))
     report = evaluate([old, well(1), well(3)])
@@ -227,3 +264,23 @@ def test_a_status_without_a_leader_is_status_seven(
     assert "error: node 2 knows no leader" in capsys.readouterr().err
     monkeypatch.setattr("quorate.cli.quorum.ask", lambda *_: found)
     assert main(["quorum", "describe", "replication"]) == 7
+
+
+def test_a_refusal_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+
+    class Refusing:
+        async def __aenter__(self) -> Refusing:
+            return self
+
+        async def __aexit__(self, *_error: object) -> None:
+            return None
+
+        async def describe_quorum(self, *, from_leader: bool) -> None:
+            assert not from_leader
+            raise RefusedError(code, "wrong password")
+
+    monkeypatch.setattr(each_node, "client_of", lambda *_: Refusing())
+    (asked,) = asyncio.run(each_node.ask_each(Session(), ["127.0.0.1:1"]))
+    assert (asked.answer, asked.refusal) == (None, code)
+    assert "wrong password" in asked.failure
