@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 
 from quorate.cli.audit_answer import DUCKDB, SPARK, AuditSource, answer, answer_sql
 from quorate.cli.audit_report import write_report
+from quorate.cli.audit_source import query_of_stdin
 from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.session import Session
 
@@ -157,7 +157,7 @@ def query(session: Session, source: AuditSource, text: str) -> None:
     of each of them as of --as-of, leaders, config_changes, quorum_changes. `SHOW TABLES` and
     `DESCRIBE NAME` work.
     """
-    answer_sql(session, sys.stdin.read() if text == "-" else text, source)
+    answer_sql(session, query_of_stdin() if text == "-" else text, source)
 
 
 @audit.command("report")

@@ -12,6 +12,7 @@ from quorate.cli.audit_extra import need_arrow, reported_damage
 from quorate.cli.audit_source import (
     check_is_no_export,
     check_one_source,
+    check_text,
     no_export,
     unknown_table,
 )
@@ -88,6 +89,7 @@ def answer(
     """
     source.check()
     topic = query.arguments.get("topic")
+    check_text(topic or "", "--topic")
     plan, end_offset = look_at(session, source)
     if source.engine == SPARK:
         rows = _ask_spark(session, query, source)
@@ -112,6 +114,7 @@ def answer_sql(session: Session, text: str, source: AuditSource) -> None:
         CliError: As ``answer``; or the query is not valid.
         QuorateError: The source cannot answer.
     """
+    check_text(text, "the query")
     source.check()
     from audit.database import tables_named
     from audit.errors import QueryError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import sys
 from pathlib import Path
 
 from quorate.cli.did_you_mean import did_you_mean
@@ -26,6 +27,34 @@ def check_one_source(folder: Path | None, log: Path | None) -> None:
             "name either --export or --log, not both: an answer is from one of them",
             code=Exit.USAGE,
         )
+
+
+def check_text(text: str, name: str) -> None:
+    """Check that an argument was UTF-8; Python keeps other bytes as characters that are none.
+
+    Raises:
+        CliError: It was not.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _not_utf8(name, error.start) from error
+
+
+def query_of_stdin() -> str:
+    """Return the query on standard input.
+
+    Raises:
+        CliError: It is not UTF-8.
+    """
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise _not_utf8("the query on standard input", error.start) from error
+
+
+def _not_utf8(name: str, position: int) -> CliError:
+    return CliError(f"{name} is not UTF-8 text, at position {position}", code=Exit.USAGE)
 
 
 def no_export(folder: Path) -> CliError:

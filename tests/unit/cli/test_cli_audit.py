@@ -158,6 +158,22 @@ def test_questions_are_answered_without_java(
     assert not [name for name in set(sys.modules) - before if name.startswith("pyspark.sql")]
 
 
+@pytest.mark.parametrize("encoding", ["strict", "surrogateescape"])
+def test_what_is_not_utf8_is_wrong_usage(
+    encoding: str, export: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = io.TextIOWrapper(io.BytesIO(b"select \xff"), encoding="utf-8", errors=encoding)
+    monkeypatch.setattr(sys, "stdin", given)
+    for arguments in (
+        ("query", "--sql", "-"),
+        ("query", "--sql", "select \udcff"),
+        ("leaders", "--topic", "\udcff"),
+    ):
+        status, answer, errors = asks(capsys, *arguments, "--export", export)
+        assert (status, answer, errors.count("\n")) == (2, None, 1)
+        assert "is not UTF-8 text, at position" in errors
+
+
 def test_a_query_of_ones_own(
     export: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
