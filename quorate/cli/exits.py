@@ -85,7 +85,12 @@ def exit_for(error: Exception) -> Exit:
     if isinstance(error, _DAMAGE):
         return Exit.DAMAGED
     usage = isinstance(error, ConfigError | QuorumUsageError | IdentityError)
-    return Exit.USAGE if usage else Exit.FAILED
+    return Exit.USAGE if usage or _is_of_another_account(error) else Exit.FAILED
+
+
+def _is_of_another_account(error: Exception) -> bool:
+    """Whether the operating system refused a file; trying again changes nothing."""
+    return isinstance(error.__cause__, PermissionError)
 
 
 def hint_for(error: Exception) -> str:
@@ -94,7 +99,7 @@ def hint_for(error: Exception) -> str:
         return error.hint
     if isinstance(error, IdentityError) and not isinstance(error, IdentityDamagedError):
         return "check the folder, or make a new one with `quorate format`"
-    if isinstance(error.__cause__, PermissionError):
+    if _is_of_another_account(error):
         return "run it as the account that owns the files"
     if isinstance(error, DiskFullError):
         return "make room outside of the data directory, then start the node again"

@@ -62,9 +62,7 @@ def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig], guest: Guest | N
     configure_logging(config.logging.level, config.logging.format)
     fs = _filesystem(config.node.filesystem)
     if not config.node.data_dir.is_dir():
-        raise StorageError(
-            "there is no such data directory; make one with `quorate format`", config.node.data_dir
-        )
+        raise IdentityError("there is no such data directory", config.node.data_dir)
     with DirectoryLock(config.node.data_dir):
         return _run_loop(config, fs, Reload(loaded, load), guest)
 

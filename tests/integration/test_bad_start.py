@@ -113,7 +113,7 @@ def test_an_unformatted_directory(cluster: Processes, node: LocalNode, tmp_path:
 def test_a_directory_that_is_not_there(cluster: Processes, node: LocalNode, tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     ended = refuse(cluster, node, "--set", f"node.data_dir={missing}")
-    assert_refused(ended, Exit.FAILED, str(missing), "quorate format")
+    assert_refused(ended, Exit.USAGE, str(missing), "no such data directory", "quorate format")
     assert not missing.exists()
 
 

@@ -45,7 +45,7 @@ def settings_table() -> str:
 _EXIT_MEANINGS = {
     Exit.OK: "Done.",
     Exit.FAILED: "Failed, for a reason not listed below.",
-    Exit.USAGE: "Wrong usage, or a configuration that cannot work.",
+    Exit.USAGE: "Wrong usage, a configuration that cannot work, or files of another account.",
     Exit.UNHEALTHY: "Unhealthy, or two things that should be equal differ.",
     Exit.NOT_FOUND: "Not found.",
     Exit.CONFLICT: "Conflict: a name is taken, a thing changed, or brokers are missing or fenced.",

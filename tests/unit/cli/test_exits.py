@@ -62,6 +62,7 @@ def test_missing_permission_names_the_account() -> None:
     error = errors.StorageError("cannot open: Permission denied", "x")
     error.__cause__ = PermissionError()
     assert "the account that owns the files" in hint_for(error)
+    assert exit_for(error) is Exit.USAGE, "a supervisor must not try it again"
     assert hint_for(errors.StorageError("cannot open", "x")) == ""
 
 

@@ -41,7 +41,7 @@ def test_a_read_only_directory_is_read(
     assert main(["log", "verify", str(home)]) == Exit.OK
     assert main(["recover", "plan", str(home)]) == Exit.UNHEALTHY
     assert main(["snapshot", "create", str(home), "--out", out]) == Exit.OK
-    assert main(["snapshot", "create", str(home)]) == Exit.FAILED
+    assert main(["snapshot", "create", str(home)]) == Exit.USAGE
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,20 @@ def test_a_directory_that_may_not_be_read(
     shown = capsys.readouterr().err
     assert "unexpected" not in shown
     assert "Traceback" not in shown
+
+
+def test_a_server_on_a_directory_of_another_account_is_a_mistake(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2: systemd does not start it again. Root may open all, so this one refuses."""
+    open_file = os.open
+
+    def refusing(path: os.PathLike[str] | str, flags: int, *mode: int, **others: int) -> int:
+        if Path(path).is_relative_to(home):
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_file(path, flags, *mode, **others)
+
+    monkeypatch.setattr(os, "open", refusing)
+    settings = ["--set", f"node.data_dir={home}", "--set", "node.id=1"]
+    assert main(["server", *settings]) == Exit.USAGE
+    assert "run it as the account that owns the files" in capsys.readouterr().err
