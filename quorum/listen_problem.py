@@ -7,6 +7,8 @@ import os
 import socket
 
 _NO_SUCH_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+_NOT_OURS = (*_NO_SUCH_FAMILY, errno.EACCES)
+_NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
 
 
 def open_sockets(host: str, port: int) -> list[socket.socket]:
@@ -46,3 +48,13 @@ def listen_problem(error: OSError) -> str:
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{text}; is the address one of this machine?"
     return text
+
+
+def is_wrong_address(error: BaseException | None) -> bool:
+    """Return whether another attempt must fail too: the address is wrong, not in use.
+
+    A name that nobody could look up just now (EAI_AGAIN) may be found later.
+    """
+    if isinstance(error, socket.gaierror):
+        return error.errno in _NO_SUCH_NAME
+    return isinstance(error, OSError) and error.errno in _NOT_OURS

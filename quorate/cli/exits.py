@@ -17,12 +17,14 @@ from quorum.errors import (
     ErrorCode,
     IdentityDamagedError,
     IdentityError,
+    ListenError,
     LogDamagedError,
     QuorumUsageError,
     RecordCodecError,
     SnapshotCorruptError,
     UnknownRecordError,
 )
+from quorum.listen_problem import is_wrong_address
 
 
 class Exit(IntEnum):
@@ -85,12 +87,15 @@ def exit_for(error: Exception) -> Exit:
     if isinstance(error, _DAMAGE):
         return Exit.DAMAGED
     usage = isinstance(error, ConfigError | QuorumUsageError | IdentityError)
+    if isinstance(error, ListenError):
+        usage = is_wrong_address(error.__cause__)
     return Exit.USAGE if usage or _is_of_another_account(error) else Exit.FAILED
 
 
 def _is_of_another_account(error: Exception) -> bool:
     """Whether the operating system refused a file; trying again changes nothing."""
-    return isinstance(error.__cause__, PermissionError)
+    is_file = not isinstance(error, ListenError)
+    return is_file and isinstance(error.__cause__, PermissionError)
 
 
 def hint_for(error: Exception) -> str:

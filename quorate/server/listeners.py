@@ -140,14 +140,16 @@ def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials 
         else:
             server.add_secure_port(address, credentials)
     except RuntimeError as error:
-        raise ListenError(f"cannot listen on {address}: {_reason(address)}") from error
+        reason = _reason(address)
+        text = listen_problem(reason) if reason else "it was in use a moment ago; try again"
+        raise ListenError(f"cannot listen on {address}: {text}") from (reason or error)
 
 
-def _reason(address: str) -> str:
+def _reason(address: str) -> OSError | None:
     """Return why gRPC could not listen on an address: it does not say it itself."""
     try:
         for opened in open_sockets(*parse_address(address)):
             opened.close()
     except OSError as error:
-        return listen_problem(error)
-    return "it was in use a moment ago; try again"
+        return error
+    return None

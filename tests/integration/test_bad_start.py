@@ -239,6 +239,14 @@ def test_a_port_in_use(cluster: Processes, node: LocalNode, which: str) -> None:
     assert config_value(cluster) == VALUES[-1]
 
 
+@pytest.mark.parametrize("key", ["listeners.client", "metrics.listen"])
+def test_an_address_of_another_machine(cluster: Processes, node: LocalNode, key: str) -> None:
+    """192.0.2.0/24 is for documents only."""
+    flags = ("security.unsafe_insecure_listeners=true", f"{key}=192.0.2.1:9190")
+    ended = cluster.serve(node, *(part for flag in flags for part in ("--set", flag)))
+    assert_refused(ended, Exit.USAGE, "cannot listen on 192.0.2.1:9190", "of this machine?")
+
+
 def test_a_directory_that_is_used_already(cluster: Processes, node: LocalNode) -> None:
     cluster.start_all()
     ended = cluster.serve(node)
