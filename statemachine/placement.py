@@ -176,6 +176,11 @@ def place_replicas(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"replication factor {replication_factor} is not above 0",
         )
+    if not brokers.count:
+        raise CommandError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "there are no usable brokers: none is registered, or all directories are cordoned",
+        )
     if not brokers.unfenced_count:
         raise CommandError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

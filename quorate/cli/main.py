@@ -50,6 +50,7 @@ PLACES: dict[str, tuple[str, str]] = {
     "export": ("quorate.cli.export:export", "Write the log as Parquet files."),
     "audit": ("quorate.cli.audit:audit", "Ask who did what to the metadata, and when."),
     "sim": ("simulation.cli.sim:sim", "Prove the cluster on simulated time, network and disks."),
+    "probe": ("quorate.cli.probe:probe", "Ask this machine's node whether it is alive or ready."),
     "doctor": ("quorate.cli.doctor:doctor", "Check this installation and a node's directory."),
     "recover": (
         "quorate.cli.recover:recover",

@@ -56,6 +56,7 @@ SHOWS_NO_VALUES = {
         "context use",
         "config show",
         "doctor",
+        "probe",
         "random-uuid",
         "completion",
         "version",

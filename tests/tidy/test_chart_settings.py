@@ -10,7 +10,7 @@ import pytest
 from quorate.config.addresses import parse_address
 from quorate.config.settings import settings
 from quorate.config.voter_addresses import parse_voter
-from tests.support.chart import BOUND, CHART, INSECURE, NAMESPACE, one, refusal, render
+from tests.support.chart import BOUND, CHART, INSECURE, NAMESPACE, ROOT, one, refusal, render
 from tests.support.custom_resources import validate_custom
 from tests.tidy.test_chart import config_of, node_environment, pod_of
 
@@ -156,3 +156,17 @@ def test_a_value_that_does_not_fit_is_refused(values: dict[str, Any], words: str
 def test_a_longer_stop_is_possible() -> None:
     config = {"limits": {"shutdown_ms_max": 60000}}
     assert pod_of({**BOUND, "config": config, "terminationGracePeriodSeconds": 140})
+
+
+def test_the_page_about_sizes_has_the_chart_s_values() -> None:
+    page = (ROOT / "docs" / "operations" / "size.md").read_text("utf-8")
+    resources = pod_of(BOUND)["containers"][0]["resources"]
+    storage = one(render(BOUND), "StatefulSet")["spec"]["volumeClaimTemplates"][0]["spec"]
+    assert resources == {
+        "requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "2Gi"},
+    }  # fmt: skip
+    assert storage["resources"]["requests"]["storage"] == "20Gi"
+    said = (
+        "asks for 1 GiB, one core and 20 GiB; its limit is 2 GiB of memory, and none of processors"
+    )
+    assert said in page

@@ -28,6 +28,13 @@ def racks(**sizes):
     return [UsableBroker(broker_id, rack) for broker_id, rack in enumerate(names)]
 
 
+def test_no_broker_is_not_called_fenced():
+    with pytest.raises(CommandError, match="no usable brokers: none is registered"):
+        place([], 1, 1)
+    with pytest.raises(CommandError, match="all 1 usable brokers are fenced"):
+        place([UsableBroker(1, is_fenced=True)], 1, 1)
+
+
 @pytest.mark.parametrize(
     ("brokers", "factor"),
     [
