@@ -23,6 +23,7 @@ from quorate.cli.directory_lock import taken
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of
+from quorate.cli.seconds import Seconds
 from quorate.cli.session import Session
 from quorate.cli.tls_files import credentials_of
 from quorate.timetravel.moments import time_text
@@ -58,7 +59,7 @@ def backup() -> None:
 @click.option(
     "--follow",
     "every_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     metavar="SECONDS",
     help="Go on until interrupted, and add what is new every SECONDS.",
 )

@@ -13,9 +13,10 @@ from quorate.cli.broker import parse_listener
 from quorate.cli.command import SessionCommand
 from quorate.cli.connection import refusal_exit
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.seconds import Seconds
 from quorate.cli.session import Session
 
-_SECONDS = click.FloatRange(min=0.1)
+_SECONDS = Seconds(min=0.1)
 
 
 @click.command(cls=SessionCommand)

@@ -19,6 +19,7 @@ from click.core import ParameterSource
 from quorate.cli.completions import contexts
 from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.output import FORMATS
+from quorate.cli.seconds import Seconds
 from quorate.cli.session import Session
 
 pass_session = click.make_pass_decorator(Session, ensure=True)
@@ -110,7 +111,7 @@ def cluster_options() -> list[click.Option]:
         ),
         click.Option(
             ["--timeout"],
-            type=click.FloatRange(min=0, min_open=True),
+            type=Seconds(min=0, min_open=True),
             metavar="SECONDS",
             expose_value=False,
             callback=_remember("timeout_s"),

@@ -18,6 +18,7 @@ from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import observers_of, unable_fields, voters_of
+from quorate.cli.seconds import Seconds
 from quorate.cli.session import Session
 from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.quorum_arithmetic import PATIENCE_MS, QuorumStatus, objections_to_stopping
@@ -44,7 +45,7 @@ class _Finding:
     help="So many further failures must be bearable while it is down.",
 )  # fmt: skip
 @click.option(
-    "--wait", "wait_s", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
+    "--wait", "wait_s", type=Seconds(min=0), default=0.0, metavar="SECONDS",
     help="Ask again for this long until it may be stopped.",
 )  # fmt: skip
 @pass_session

@@ -15,6 +15,7 @@ from quorate.cli.each_node import ask_all
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.health import HealthReport, evaluate, require_leader
 from quorate.cli.output import Result, write_lines
+from quorate.cli.seconds import Seconds
 from quorate.cli.session import Session
 
 _COLUMNS = ("node_id", "role", "log_end_offset", "lag", "last_fetch", "address", "problem")
@@ -32,7 +33,7 @@ class Sample:
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0.2),
+    type=Seconds(min=0.2),
     default=1.0,
     show_default=True,
     metavar="SECONDS",

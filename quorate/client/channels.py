@@ -51,6 +51,8 @@ class Nodes:
         """``prefers_sasl``: leaders are followed to their listener for clients without a
         certificate, where they have one.
         """
+        if isinstance(addresses, str):
+            raise TypeError(f"addresses must be a list, as [{addresses!r}], not a single text")
         if not addresses:
             raise ValueError("a client needs at least one address")
         self.cluster_id = cluster_id

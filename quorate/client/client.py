@@ -28,6 +28,7 @@ from quorate.client.proof import Proof, nodes_for
 from quorate.client.results.metadata import StateChunk
 from quorate.client.search import FoundStream, LeaderSearch
 from quorate.client.single_producer import SingleProducer
+from quorate.client.timeouts import default_timeout
 from quorate.client.tracing import Tracer
 from quorate.client.watch import Watch
 from quorate.client.writer import Writer
@@ -90,6 +91,7 @@ class Client(Writes, Operations):
             raise ValueError(f"client_id and reason are limited to {TEXT_BYTES_MAX} characters")
         if len(writer) > WRITER_NAME_MAX:
             raise ValueError(f"a writer's name is limited to {WRITER_NAME_MAX} characters")
+        timeout_seconds = default_timeout(timeout_seconds)
         producers: ProducerSessions[Pending] = (
             SingleProducer(writer, is_ordered=ordered)
             if writer or ordered
@@ -128,6 +130,9 @@ class Client(Writes, Operations):
         typed: bool = False,
     ) -> Watch:
         """The state and then its changes, or the changes from an offset on.
+
+        An offset below the log start begins with a state, unless ``may_restart`` is false. One
+        beyond the log's end is refused with ``OffsetOutOfRangeError``.
 
         With ``typed``, events have ``typed_records`` (values of records.proto) in place of
         ``records``, which are encoded as in the log.

@@ -17,6 +17,7 @@ from quorate.client.results.admin import (
     TransferLeadershipResponse,
     UpdateVoterResponse,
 )
+from quorate.client.timeouts import call_timeout
 from quorum.v1 import admin_pb2, common_pb2
 
 UNKNOWN_OFFSET = -1
@@ -101,7 +102,7 @@ class Operations(Queries):
             RefusedError: UNKNOWN_SERVER_ERROR when its disk has no room.
             UnavailableError: No node answered in time, or one was being written all the time.
         """
-        limit = self._operations_timeout if timeout_seconds is None else timeout_seconds
+        limit = call_timeout(timeout_seconds, self._operations_timeout)
         request = admin_pb2.CreateSnapshotRequest(dry_run=dry_run, reason=self._change_reason)
         answer = await self._caller.call(
             "admin", "CreateSnapshot", request, timeout_seconds=limit, to_leader=False
@@ -207,7 +208,7 @@ class Operations(Queries):
         )
 
     async def _change(self, change: QuorumChange[Answer], timeout_seconds: float | None) -> Answer:
-        seconds = self._operations_timeout if timeout_seconds is None else timeout_seconds
+        seconds = call_timeout(timeout_seconds, self._operations_timeout)
         return await self._changes.carry_out(change, seconds)
 
 

@@ -115,7 +115,8 @@ class Watch:
         Raises:
             LogTruncationError: What was handed out is no longer part of the log.
             OffsetOutOfRangeError: The log no longer reaches back to ``offset`` and the watch
-                was configured not to begin again.
+                was configured not to begin again; or the offset that it was to begin at is beyond
+                the log's end.
             ProtocolError: The server skipped or repeated something.
             UnavailableError: No node answered for ``outage_seconds_max``.
         """
@@ -308,8 +309,18 @@ class Watch:
             failure, address, self._not_served
         )
 
+    def _is_beyond_end(self, failure: OffsetOutOfRangeError) -> bool:
+        """Whether nothing was read, and the first offset is behind all records.
+
+        No state is at or above it, so to begin again would wait for ever.
+        """
+        bounds = failure.bounds
+        return self.epoch < 0 and bounds is not None and self.offset > bounds.high_watermark
+
     def _evaluate(self, failure: Exception, address: str) -> None:
         """Continue at another node, begin again with the state, or raise."""
+        if isinstance(failure, OffsetOutOfRangeError) and self._is_beyond_end(failure):
+            raise failure
         if isinstance(failure, OffsetOutOfRangeError) and self._may_restart:
             self._least = max(self._least, self.offset)
             self.offset = self.epoch = -1

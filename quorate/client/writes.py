@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from quorate.client.pending import Applied
 from quorate.client.positions import position_message
+from quorate.client.timeouts import call_timeout
 from quorate.client.tracing import Tracer, write_span
 from quorate.client.writer import Writer
 from quorum.log_position import LogPosition
@@ -50,7 +51,7 @@ class Writes:
             command.origin.CopyFrom(origin)
         if request_id:
             command.origin.request_id = request_id
-        limit = self._write_timeout if timeout is None else timeout
+        limit = call_timeout(timeout, self._write_timeout)
         if self._tracer is None:
             return await self._writer.submit(command, limit)
         with write_span(self._tracer, command):
@@ -74,7 +75,7 @@ class Writes:
             ClientError: The client is neither named nor ordered; or as a write.
             ProducerFencedError: Another process has taken the writer's name.
         """
-        await self._writer.begin_epoch(self._write_timeout if timeout is None else timeout)
+        await self._writer.begin_epoch(call_timeout(timeout, self._write_timeout))
 
     async def commit_position(
         self,
@@ -106,7 +107,13 @@ class Writes:
         *,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
-        """Set one configuration value."""
+        """Set one configuration value.
+
+        Raises:
+            TypeError: The value is not text; nothing was sent.
+        """
+        if not isinstance(value, str):
+            raise TypeError(f"the value of {name} must be text, not {type(value).__name__}")
         command = Command()
         change = command.incremental_alter_configs
         change.resource_type = resource_type

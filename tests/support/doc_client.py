@@ -22,6 +22,7 @@ _FIXED = {
     "BROKER": "Resource type of a broker's configuration.",
     "LINEARIZABLE": "Read level: shows every write acknowledged before.",
     "LOCAL": "Read level: what the node asked has applied.",
+    "WatchEvent": "What a watch yields: a `StateChunk` or a `ChangeBatch`.",
     "TOPIC": "Resource type of a topic's configuration.",
 }
 """Values, which have no docstring of their own."""

@@ -15,6 +15,8 @@ def shown_default(value: object) -> str:
     """Return a default as people write it; empty if there is none or the feature is off."""
     if value in (None, "", Path(), ()) or (value == -1 and not isinstance(value, bool)):
         return ""
+    if isinstance(value, tuple):
+        return ", ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -99,6 +99,23 @@ def test_lost_history_is_reported_and_trimmed_history_restarts_the_watch():
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("may_restart", [True, False])
+def test_an_offset_beyond_the_end_is_refused_at_once(may_restart):
+    """No state is at or above it, so a watch that begins again would wait for ever."""
+
+    async def scenario():
+        _log, nodes = cluster(1)
+        async with serving(*nodes), client_of(nodes) as client:
+            watch = client.watch(from_offset=10**9, may_restart=may_restart)
+            async with asyncio.timeout(10):
+                with pytest.raises(OffsetOutOfRangeError) as caught:
+                    await anext(aiter(watch))
+            assert caught.value.bounds is not None
+            assert caught.value.bounds.high_watermark == 1
+
+    asyncio.run(scenario())
+
+
 def test_an_outage_has_an_end():
     async def scenario():
         client = Client(["127.0.0.1:1"])
