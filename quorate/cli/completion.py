@@ -110,13 +110,13 @@ for _each in (_Bash, _Zsh, _Fish):
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    r"""Print the completion script for SHELL.
+    """Print the completion script for SHELL.
 
     \b
     bash: eval "$(quorate completion bash)"                in ~/.bashrc
     zsh:  eval "$(quorate completion zsh)"                 in ~/.zshrc, behind compinit
     fish: quorate completion fish >~/.config/fish/completions/quorate.fish
-    """
+    """  # noqa: D301 - click's mark for lines that stay as they are
     complete = get_completion_class(shell)
     if complete is None:
         raise click.UsageError(f"no completion for {shell}")

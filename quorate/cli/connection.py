@@ -131,7 +131,7 @@ async def _ask(
         ):
             raise CliError(
                 f"the cluster cannot do that now through {', '.join(servers)}: {error}",
-                hint="`quorum describe status` and `--read local` also work without a leader",
+                hint=_hint_for_later(cause.code),
                 code=Exit.UNREACHABLE,
             ) from error
         raise await _unavailable(session, servers, str(error)) from error
@@ -161,6 +161,13 @@ async def _ask(
         raise CliError(str(error), code=refusal_exit(error.code)) from error
     except library.ClientError as error:
         raise CliError(str(error)) from error
+
+
+def _hint_for_later(code: int) -> str:
+    """What to do about a refusal that may end by itself."""
+    if code == ErrorCode.OFFSET_NOT_AVAILABLE:
+        return "`quorum describe status` shows the high watermark: how far offsets go"
+    return "`quorum describe status` and `--read local` also work without a leader"
 
 
 def refusal_exit(code: int) -> Exit:

@@ -124,7 +124,7 @@ def add_voter(
             if present is not None and present.directory_id == place.directory_id:
                 return _done("add", present, before, answer)
         voter = _candidate(answer, node, place.directory_id)
-        if not place.endpoints and not dry_run:
+        if not place.endpoints:
             raise CliError(f"where is node {node}?", hint="use --endpoint or --at", code=Exit.USAGE)
         return _Step(
             "add", node, voter.directory_id, before, before.with_voter(voter),

@@ -73,10 +73,15 @@ def test_what_is_missing_is_named(node: Node) -> None:
             break
     assert err.startswith("error: the cluster cannot do that now through")
     assert "OFFSET_NOT_AVAILABLE" in err
+    assert "shows the high watermark" in err
+    assert "without a leader" not in err
     nowhere = f"127.0.0.1:{free_ports(1)[0]}"
     status, _, err = node.run("--timeout", "1", "quorum", "add-voter", "9", "--at", nowhere)
     assert status == 7
     assert err.startswith(f"error: node 9 does not answer at {nowhere}")
+    for dry in ((), ("--dry-run",)):
+        status, _, err = node.run("quorum", "add-voter", "9", *dry)
+        assert (status, "where is node 9?" in err) == (2, True), dry
 
 
 def test_features(node: Node) -> None:

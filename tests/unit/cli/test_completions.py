@@ -133,3 +133,11 @@ def test_no_argument_that_names_something_is_forgotten() -> None:
         and each._custom_shell_complete is None
     ]
     assert forgotten == []
+
+
+def test_the_help_has_one_line_for_each_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "--help"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    for shell in ("bash:", "zsh:", "fish:"):
+        assert [line for line in lines if line.startswith(shell)], lines
+    assert not any("\\b" in line for line in lines)
