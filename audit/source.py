@@ -66,6 +66,15 @@ _OPTIONS = frozenset(
     }
 )
 _CONNECTION = ("tlsCa", "tlsCert", "tlsKey", "user", "passwordFile", "tokenFile")
+_NEEDED = (
+    ("tlsCert", "tlsKey"),
+    ("tlsKey", "tlsCert"),
+    ("tlsCert", "tlsCa"),
+    ("user", "passwordFile"),
+    ("passwordFile", "user"),
+)
+"""Options of a connection that mean nothing alone. gRPC ends the process if it has a certificate or
+a key alone."""
 _MIRROR = "quorate.log_mirror"
 
 
@@ -130,13 +139,11 @@ class ClusterMetadataSource(DataSource):
             str(self._path()),
             question,
             self._offset("startOffset"),
-            self._offset("maxOffsetsPerTrigger"),
+            self._at_least_one("maxOffsetsPerTrigger"),
         )
 
     def _question(self, as_of: int | None) -> Question:
-        tasks = self._offset("minPartitions")
-        if tasks == 0:
-            raise AuditError("option minPartitions is 0, expected at least 1")
+        tasks = self._at_least_one("minPartitions")
         return Question(self._table, self._types(), as_of, self._columns(), tasks)
 
     def _columns(self) -> tuple[str, ...]:
@@ -160,7 +167,8 @@ class ClusterMetadataSource(DataSource):
         """Return the path, after a copy of the log was fetched into it if one is asked for.
 
         Raises:
-            AuditError: The node does not answer or refuses, or the client is not installed here.
+            AuditError: The node does not answer or refuses, an option lacks another, or the client
+                is not installed here.
         """
         path, endpoint = self._path(), self.options.get("endpoint")
         given = {name: self.options[name] for name in _CONNECTION if name in self.options}
@@ -168,6 +176,9 @@ class ClusterMetadataSource(DataSource):
             if given:
                 raise AuditError(f"option {', '.join(given)} needs option endpoint")
             return path
+        for option, needed in _NEEDED:
+            if option in given and needed not in given:
+                raise AuditError(f"option {option} needs option {needed}")
         try:
             # By name: executors get this module without the client, and need no client.
             mirror = importlib.import_module(_MIRROR)
@@ -186,6 +197,12 @@ class ClusterMetadataSource(DataSource):
         if not (text.isascii() and text.isdecimal()):
             raise AuditError(f"option {option} is {text!r}, expected a number")
         return int(text)
+
+    def _at_least_one(self, option: str) -> int | None:
+        number = self._offset(option)
+        if number == 0:
+            raise AuditError(f"option {option} is 0, expected at least 1")
+        return number
 
     def _flag(self, option: str) -> bool:
         text = self.options.get(option, "false").lower()

@@ -76,10 +76,11 @@ class HistoryReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one task."""
-        if not isinstance(partition, OffsetRange):
+        """Yield the rows of one task; Spark makes one without a value if there are none."""
+        if isinstance(partition, OffsetRange):
+            yield from read_partition(self._plan, self._question, partition)
+        elif partition.value is not None:
             raise TypeError(f"not one of our partitions: {partition!r}")
-        yield from read_partition(self._plan, self._question, partition)
 
 
 def read_partition(

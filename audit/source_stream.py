@@ -98,10 +98,11 @@ class HistoryStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [PlannedRange(plan, *pair) for pair in pairs]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one task."""
-        if not isinstance(partition, PlannedRange):
+        """Yield the rows of one task; Spark makes one without a value if there are none."""
+        if isinstance(partition, PlannedRange):
+            yield from read_partition(partition.plan, self._question, partition)
+        elif partition.value is not None:
             raise TypeError(f"not one of our partitions: {partition!r}")
-        yield from read_partition(partition.plan, self._question, partition)
 
     def _check(self, plan: ReadPlan, position: dict[str, Any]) -> LogPosition:
         """Check that a position belongs to this log, and return it.

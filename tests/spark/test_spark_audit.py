@@ -81,6 +81,8 @@ def test_the_source_gives_what_the_reader_gives(spark: Any, log: AuditLog) -> No
     control = found.filter("is_control").count()
     assert derived == sum(row["is_derived"] for row in expected) > 0
     assert control == sum(row["is_control"] for row in expected)
+    source = spark.read.format("cluster_metadata").option("startOffset", str(plan.end_offset))
+    assert as_dicts(source.load(str(log.home))) == []
 
 
 @pytest.mark.long

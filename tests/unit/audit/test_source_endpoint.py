@@ -177,6 +177,26 @@ def test_options_of_a_connection_need_one(tmp_path: Path) -> None:
         source.reader(None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("given", "needed"),
+    [
+        (("tlsCa", "tlsCert"), "option tlsCert needs option tlsKey"),
+        (("tlsCa", "tlsKey"), "option tlsKey needs option tlsCert"),
+        (("tlsCert", "tlsKey"), "option tlsCert needs option tlsCa"),
+        (("user",), "option user needs option passwordFile"),
+        (("passwordFile",), "option passwordFile needs option user"),
+    ],
+)
+def test_an_option_that_means_nothing_alone(
+    given: tuple[str, ...], needed: str, tmp_path: Path
+) -> None:
+    """A certificate without its key would end the process inside gRPC."""
+    options = {"path": str(tmp_path / "copy"), "endpoint": "a:1", **dict.fromkeys(given, "/no")}
+    with pytest.raises(AuditError, match=needed):
+        ClusterMetadataSource(options).reader(None)  # type: ignore[arg-type]
+    assert not (tmp_path / "copy").exists()
+
+
 def test_a_checkpoint_stands_for_what_was_trimmed(tmp_path: Path) -> None:
     async def first(_address: str, client: Client, _node: Any) -> None:
         for number in range(3):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
@@ -67,6 +67,32 @@ def test_a_bad_option_is_named(options: dict[str, str], problem: str, tmp_path: 
 def test_a_stream_refuses_what_it_cannot_have(option: str) -> None:
     with pytest.raises(AuditError, match=f"option {option} is not available for streams"):
         source(path="p", **{option: "1"}).streamReader(NO_SCHEMA)
+
+
+def test_a_micro_batch_of_nothing_is_refused() -> None:
+    with pytest.raises(AuditError, match="maxOffsetsPerTrigger is 0, expected at least 1"):
+        source(path="p", maxOffsetsPerTrigger="0").streamReader(NO_SCHEMA)
+
+
+@pytest.mark.parametrize("table", ["history", "topics"])
+@pytest.mark.parametrize(
+    "options",
+    [{"startOffset": "END"}, {"startOffset": "500"}, {"startOffset": "9", "endOffset": "3"}],
+)
+def test_an_empty_range_has_no_rows(table: str, options: dict[str, str], tmp_path: Path) -> None:
+    """Spark makes a partition without a value if it gets none, and reads it."""
+    log = AuditLog(tmp_path)
+    log.elect(1)
+    log.world(1, 20)
+    log.commit()
+    given = {name: value.replace("END", str(log.end)) for name, value in options.items()}
+    reader = source(path=str(tmp_path), table=table, **given).reader(NO_SCHEMA)
+    assert reader.partitions() == []
+    assert list(reader.read(InputPartition(None))) == []
+    with pytest.raises(TypeError, match="not one of our partitions"):
+        list(reader.read(InputPartition(5)))
+    stream = source(path=str(tmp_path)).streamReader(NO_SCHEMA)
+    assert list(stream.read(InputPartition(None))) == []
 
 
 def test_a_damaged_log_ends_a_query_and_a_stream(tmp_path: Path) -> None:
