@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from audit import questions
 from audit.arrow_schema import arrow_schema
 from audit.errors import AuditError, QueryError
-from audit.export_contents import complete_ranges
+from audit.export_contents import complete_ranges, damaged_file, readable
 from audit.export_files import ExportFolder
 from audit.interruptible import run_interruptible
 from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
@@ -53,11 +53,16 @@ def require_duckdb() -> None:
 class AuditDatabase:
     """Answers questions and queries. It can read its own tables only, and write nothing."""
 
-    def __init__(self, connection: DuckDBPyConnection) -> None:
+    def __init__(self, connection: DuckDBPyConnection, files: Sequence[Path] = ()) -> None:
         self._connection = connection
+        self._files = files
 
     def ask(self, query: Query) -> pa.Table:
-        """Return the answer to a question."""
+        """Return the answer to a question.
+
+        Raises:
+            ExportDamagedError: A file of an export is damaged.
+        """
         return self._run(_text(query), query.arguments)
 
     def ask_sql(self, text: str) -> pa.Table:
@@ -67,6 +72,7 @@ class AuditDatabase:
 
         Raises:
             QueryError: It is not one single query, or not valid.
+            ExportDamagedError: A file of an export is damaged.
         """
         import duckdb
 
@@ -88,7 +94,28 @@ class AuditDatabase:
         try:
             return run_interruptible(run, self._connection.interrupt)
         except duckdb.Error as error:
+            mistakes = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
+            if not isinstance(error, mistakes):
+                run_interruptible(self._check_files, self._connection.interrupt)
             raise _invalid(error, text) from error
+
+    def _check_files(self) -> None:
+        """Check that the engine can read every row of the export's files.
+
+        Raises:
+            ExportDamagedError: One is damaged.
+            StorageError: One cannot be read.
+        """
+        import duckdb
+
+        _check_footers(self._files)
+        for path in self._files:
+            listed = _literal(str(path))
+            try:
+                rows = self._connection.sql(f"FROM read_parquet({listed})")
+                rows.aggregate("max(hash(columns(*)))").fetchall()
+            except duckdb.Error as error:
+                raise damaged_file(path) from error
 
 
 @contextmanager
@@ -107,7 +134,7 @@ def database_of_export(folder: Path, *, as_of: int = LATEST) -> Iterator[AuditDa
         _create_view(connection, BASELINES, _text(Query(BASELINES_OF_HISTORY)))
         for name, query in questions.views(as_of):
             _create_view(connection, name, _text(query))
-        yield _locked(connection, paths)
+        yield _locked(connection, paths, exported=[Path(path) for path in paths])
 
 
 @contextmanager
@@ -200,7 +227,7 @@ def _create_tables(
     """Create a view over the files of each table; return their paths.
 
     Raises:
-        StorageError: A file is damaged, or cannot be read; the message names it.
+        ExportDamagedError, StorageError: A file is damaged, or cannot be read; named by the error.
     """
     import duckdb
 
@@ -214,35 +241,35 @@ def _create_tables(
             try:
                 _create_view(connection, table, text)
             except duckdb.Error as error:
-                raise _unreadable(found, error) from error
+                _check_footers(found)
+                raise StorageError(" ".join(str(error).split()), found[0]) from error
         else:
             connection.register(table, arrow_schema(table).empty_table())
         all_paths += paths
     return all_paths
 
 
-def _unreadable(files: Sequence[Path], error: Exception) -> StorageError:
-    """Return the error of the first file whose footer cannot be read; else of the engine."""
+def _check_footers(files: Sequence[Path]) -> None:
+    """Check that the footer of each file can be read.
+
+    Raises:
+        ExportDamagedError: One is damaged.
+        StorageError: One cannot be read.
+    """
     for path in files:
-        try:
+        with readable(path):
             pq.read_metadata(path)
-        except (OSError, pa.ArrowException) as cause:
-            reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else "damaged"
-            return StorageError(
-                f"cannot read this file of the export ({reason}); restore it, or export again "
-                "into another folder",
-                path,
-            )
-    return StorageError(" ".join(str(error).split()), files[0])
 
 
-def _locked(connection: DuckDBPyConnection, files: list[str]) -> AuditDatabase:
+def _locked(
+    connection: DuckDBPyConnection, files: list[str], *, exported: Sequence[Path] = ()
+) -> AuditDatabase:
     """Leave nothing to be read but the tables: no other file, no network, no Python variable."""
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET allowed_paths = ?", [files])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-    return AuditDatabase(connection)
+    return AuditDatabase(connection, exported)
 
 
 def _create_view(connection: DuckDBPyConnection, name: str, text: str) -> None:

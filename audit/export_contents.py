@@ -125,7 +125,11 @@ def readable(path: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.strerror:
             raise StorageError(f"cannot read the export: {error.strerror}", path) from error
-        raise ExportDamagedError(
-            "this file of the export is damaged; restore it, or export again into another folder",
-            path,
-        ) from error
+        raise damaged_file(path) from error
+
+
+def damaged_file(path: Path) -> ExportDamagedError:
+    """Return the error for a damaged file of an export."""
+    return ExportDamagedError(
+        "this file of the export is damaged; restore it, or export again into another folder", path
+    )

@@ -162,7 +162,8 @@ def query(session: Session, source: AuditSource, text: str) -> None:
 
 @audit.command("report")
 @click.option(
-    "--to", "target", required=True, type=click.Path(dir_okay=False, path_type=Path),
+    "--to", "target", required=True,
+    type=click.Path(dir_okay=False, readable=False, path_type=Path),
     help="The HTML file to write; replaced if it exists.",
 )  # fmt: skip
 @_reads

@@ -113,13 +113,15 @@ def check_writable(target: Path) -> None:
     """Check that a file can be made there, before minutes of reading.
 
     Raises:
-        CliError: Its folder does not exist or is not writable.
+        CliError: Its folder does not exist, or it or its folder is not writable.
     """
     folder = target.parent
     if not folder.is_dir():
         reason = f"there is no folder {folder}"
     elif not os.access(folder, os.W_OK | os.X_OK):
         reason = f"nothing may be written into {folder}"
+    elif target.exists() and not os.access(target, os.W_OK):
+        reason = "the file there may not be written"
     else:
         return
     raise CliError(f"{target}: cannot write the report: {reason}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import io
 import json
@@ -243,14 +244,60 @@ def one_line(errors: str) -> str:
     return errors
 
 
+@pytest.mark.parametrize("question", [["leaders"], ["query", "--sql", "FROM partitions"]])
+def test_a_file_of_an_export_with_damaged_pages(
+    question: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its end can be read, so only the query finds out."""
+    export_log(trimmed_log(tmp_path / "node").home, tmp_path / "out")
+    file = next((tmp_path / "out" / "partitions").glob("*.parquet"))
+    data = bytearray(file.read_bytes())
+    pages = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[4:pages] = bytes(255 - each for each in data[4:pages])
+    file.write_bytes(data)
+    status, answer, errors = asks(capsys, *question, "--export", str(tmp_path / "out"))
+    assert (status, answer) == (8, None)
+    assert f"{file}: this file of the export is damaged" in one_line(errors)
+
+
+def test_an_export_that_may_not_be_read(
+    export: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    status, _, errors = asks(capsys, "leaders", "--export", export)
+    assert status == 1
+    assert "cannot read the export: Permission denied" in one_line(errors)
+
+
+def test_a_report_needs_a_file_that_may_be_written_not_read(
+    export: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "report.html"
+    target.touch()
+    allowed = os.W_OK
+
+    def access(path: object, mode: int) -> bool:
+        return mode in (os.F_OK, allowed) if str(path) == str(target) else True
+
+    monkeypatch.setattr(os, "access", access)
+    assert asks(capsys, "report", "--export", export, "--to", str(target))[0] == 0
+    assert target.stat().st_size > 0
+    allowed = os.R_OK
+    status, _, errors = asks(capsys, "report", "--export", export, "--to", str(target))
+    assert (status, "the file there may not be written" in errors) == (1, True)
+
+
 def test_a_truncated_file_of_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export_log(trimmed_log(tmp_path / "node").home, tmp_path / "out")
     file = next((tmp_path / "out" / "partitions").glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:-20])
     for arguments in (["leaders"], ["query", "--sql", "SELECT count(*) FROM partitions"]):
         status, answer, errors = asks(capsys, *arguments, "--export", str(tmp_path / "out"))
-        assert (status, answer) == (1, None)
-        assert f"{file}: cannot read this file of the export (damaged)" in one_line(errors)
+        assert (status, answer) == (8, None)
+        assert f"{file}: this file of the export is damaged" in one_line(errors)
     # Its footer is whole and a page of it is not.
     file = next((tmp_path / "out" / "history").glob("*.parquet"))
     data = bytearray(file.read_bytes())
