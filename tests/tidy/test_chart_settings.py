@@ -100,10 +100,18 @@ def test_what_the_chart_sets_cannot_be_set_a_second_time(values: dict[str, Any])
     keys = {setting.environment_name: key for key, setting in settings().items()}
     (container,) = pod_of(values)["containers"]
     for each in container["env"]:
-        if each["name"] in keys:
+        if each["name"] in keys and keys[each["name"]] != "bootstrap.servers":
             section, _, name = keys[each["name"]].partition(".")
             said = refusal({**values, "config": {section: {name: "a"}}})
             assert f"config.{section}.{name} cannot be set here" in said
+
+
+def test_other_nodes_to_ask_replace_the_initial_voters() -> None:
+    """After a recovery the only voter may be none of them."""
+    values = {**BOUND, "config": {"bootstrap": {"servers": ["quorate-4.example:9190"]}}}
+    assert list(config_of(values, 0).bootstrap.servers) == ["quorate-4.example:9190"]
+    names = [each["name"] for each in pod_of(values)["containers"][0]["env"]]
+    assert len(set(names)) == len(names)
 
 
 def test_config_knows_the_settings_of_the_product() -> None:

@@ -40,7 +40,6 @@
   "node.data_dir" "the volume is mounted at /var/lib/quorate, and a node that writes elsewhere loses its data"
   "listeners.client" "it is 0.0.0.0:9190"
   "listeners.advertised_client" "it is the pod's name"
-  "bootstrap.servers" "they are the initial voters"
   "metrics.listen" "it is 0.0.0.0:9191, which probes and Prometheus ask"
   "metrics.tls" "set metrics.tls beside config"
   "metrics.token_file" "set metrics.tokenSecret"

@@ -41,8 +41,10 @@
 {{- end }}
 - name: QUORATE__METRICS__LISTEN
   value: "0.0.0.0:9191"
+{{- if not (get (default dict .Values.config.bootstrap) "servers") }}
 - name: QUORATE__BOOTSTRAP__SERVERS
   value: {{ include "quorate.bootstrapServers" . | quote }}
+{{- end }}
 - name: QUORATE__SECURITY__MODE
   value: {{ .Values.security.mode }}
 {{- if eq .Values.security.mode "insecure" }}
