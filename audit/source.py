@@ -26,7 +26,6 @@ See: SPARK-44076 (Python data source API), docs/audit-spark.md.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from pyspark.sql.types import StructType
 from audit.directory import plan_source
 from audit.errors import AuditError
 from audit.schema import HISTORY, TABLES, columns, spark_schema
+from audit.source_endpoint import CONNECTION, fetch_copy
 from audit.source_reader import HistoryReader, Question
 from audit.source_stream import HistoryStream
 from statemachine.records import RECORD_TYPES
@@ -65,17 +65,6 @@ _OPTIONS = frozenset(
         "tokenfile",
     }
 )
-_CONNECTION = ("tlsCa", "tlsCert", "tlsKey", "user", "passwordFile", "tokenFile")
-_NEEDED = (
-    ("tlsCert", "tlsKey"),
-    ("tlsKey", "tlsCert"),
-    ("tlsCert", "tlsCa"),
-    ("user", "passwordFile"),
-    ("passwordFile", "user"),
-)
-"""Options of a connection that mean nothing alone. gRPC ends the process if it has a certificate or
-a key alone."""
-_MIRROR = "quorate.log_mirror"
 
 
 class ClusterMetadataSource(DataSource):
@@ -167,27 +156,15 @@ class ClusterMetadataSource(DataSource):
         """Return the path, after a copy of the log was fetched into it if one is asked for.
 
         Raises:
-            AuditError: The node does not answer or refuses, an option lacks another, or the client
-                is not installed here.
+            AuditError, StorageError: As ``fetch_copy``.
         """
         path, endpoint = self._path(), self.options.get("endpoint")
-        given = {name: self.options[name] for name in _CONNECTION if name in self.options}
+        given = {name: self.options[name] for name in CONNECTION if name in self.options}
         if endpoint is None:
             if given:
                 raise AuditError(f"option {', '.join(given)} needs option endpoint")
             return path
-        for option, needed in _NEEDED:
-            if option in given and needed not in given:
-                raise AuditError(f"option {option} needs option {needed}")
-        try:
-            # By name: executors get this module without the client, and need no client.
-            mirror = importlib.import_module(_MIRROR)
-        except ImportError as error:
-            raise AuditError(
-                "option endpoint needs Quorate, with grpcio, in the Python that plans queries "
-                f"(PYSPARK_PYTHON on the driver): {error}"
-            ) from error
-        mirror.fetch_log_into(path, _listed(endpoint), given)
+        fetch_copy(path, _listed(endpoint), given)
         return path
 
     def _offset(self, option: str) -> int | None:

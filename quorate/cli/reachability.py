@@ -72,6 +72,11 @@ async def obstacle_at(address: str, tls: TlsPaths | None) -> Obstacle | None:
     return None
 
 
+def obstacle_now(address: str, tls: TlsPaths | None) -> Obstacle | None:
+    """As ``obstacle_at``, for a caller without an event loop: the Spark source."""
+    return asyncio.run(obstacle_at(address, tls))
+
+
 async def _speak_plain(host: str, port: int) -> None:
     answer = await _exchange(host, port, None)
     if answer is None:
