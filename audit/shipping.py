@@ -42,7 +42,7 @@ _LEFT_OUT: dict[str, tuple[str, ...]] = {
         *("answered", "config", "fair_share", "protobuf_table", "scram", "supervisor"),
         *("log/append_checks", "log/chain", "log/directory_lock", "log/failure", "log/log_files"),
         *("log/quarantine_mark_file", "log/recent_digests", "log/recovery", "log/segmented_log"),
-        *("log/verify", "watched_file"),
+        *("log/verify", "listen_problem", "pem_pair", "watched_file"),
     ),
     "statemachine": (
         *("changes", "command_access", "config_catalog", "departures", "election"),
