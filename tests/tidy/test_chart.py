@@ -67,6 +67,7 @@ VALUES = {
     "tls": {**BOUND, "security": {"mode": "tls"}},
     "one voter": {**INSECURE, "replicas": 1, "initialVoters": 1},
     "recovered": {**INSECURE, "logIncarnation": CLUSTER_ID},
+    "maintenance": {**BOUND, "maintenance": True},
     "everything": EVERYTHING,
 }
 
