@@ -268,7 +268,7 @@ def test_an_export_that_may_not_be_read(
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     status, _, errors = asks(capsys, "leaders", "--export", export)
-    assert status == 1
+    assert status == 2
     assert "cannot read the export: Permission denied" in one_line(errors)
 
 
