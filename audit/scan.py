@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -156,8 +155,8 @@ class Scan:
         self._waiting: list[Visible] = []
         self._mark = 0
         self._updates = UpdateReader(known_max=_KNOWN_MAX)
-        self._name_of = lru_cache(maxsize=None)(self._found_name)
-        """Forgotten by each batch that may name topics."""
+        self._names: dict[Uuid, str | None] = {}
+        """Names of topics looked up, until a batch comes that may name some."""
 
     @property
     def is_settled(self) -> bool:
@@ -215,7 +214,7 @@ class Scan:
                 changes = self._take_updates(delta, batch)
                 if changes is not None:
                     return ScannedBatch(batch, [], [], partitions=changes)
-        self._name_of.cache_clear()
+        self._names.clear()
         if chosen is None and not observe and self._replays(delta, batch):
             return ScannedBatch(batch, [], [])
         found = iterate_records(
@@ -262,10 +261,10 @@ class Scan:
             return None
         headers = found[1] or batch_headers((), found[0][0])
         delta.replay_batch(batch.header, [updates], headers)
-        return PartitionChanges(updates, list(map(self._name_of, updates.topic_ids)), headers)
-
-    def _found_name(self, topic_id: Uuid) -> str | None:
-        return None if self._delta is None else self._delta.topics.name_of(topic_id)
+        names, name_of = self._names, delta.topics.name_of
+        for topic_id in set(updates.topic_ids).difference(names):
+            names[topic_id] = name_of(topic_id)
+        return PartitionChanges(updates, [names[each] for each in updates.topic_ids], headers)
 
     @staticmethod
     def _replays(delta: ImageDelta | None, batch: FoundBatch) -> bool:

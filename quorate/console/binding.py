@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hmac
 import ssl
-import stat
 from base64 import b64decode
 from binascii import Error as Base64Error
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from quorate.config.addresses import parse_address
+from quorate.config.secret_files import secret_mode_problem
 from quorate.config.security import is_loopback
 from quorum.errors import QuorumUsageError
 from quorum.pem_pair import pair_problem
 
 TOKEN_BYTES_MIN: Final = 16
-_OF_EVERYBODY: Final = stat.S_IROTH | stat.S_IWOTH
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -96,11 +95,8 @@ def _check_pair(certificate: Path, key: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if problem := pair_problem((context,), certificate, key):
         raise QuorumUsageError(f"--server-cert and --server-key: {problem}")
-    mode = stat.S_IMODE(key.stat().st_mode)
-    if mode & _OF_EVERYBODY:
-        raise QuorumUsageError(
-            f"{key} can be read or changed by everybody (mode {mode:04o}); `chmod 600` it"
-        )
+    if problem := secret_mode_problem(key):
+        raise QuorumUsageError(f"--server-key {problem}")
 
 
 def _token(path: Path) -> bytes:

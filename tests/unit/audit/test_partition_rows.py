@@ -11,7 +11,12 @@ from audit.directory import plan_source
 from audit.reader import TableRows
 from audit.replay import scan_range
 from audit.schema import PARTITIONS, TABLES
-from statemachine.records import PartitionChangeRecord, PartitionRecord, TopicRecord
+from statemachine.records import (
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from tests.support.audit_log import AuditLog
 
 TOPIC = b"\x40" * 16
@@ -86,3 +91,21 @@ def test_a_batch_that_changes_a_partition_twice_has_both_states(tmp_path: Path) 
         (4, 0, 2, 1), (5, 1, 3, 1),
         (6, 0, 3, 2), (7, 0, 1, 3),
     ]  # fmt: skip
+
+
+def test_a_topic_id_that_gets_another_name_has_each_name_in_its_time(tmp_path: Path) -> None:
+    """No controller does that, but a log may say so: names are not remembered for ever."""
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    for name in ("orders", "clicks"):
+        log.command(
+            TopicRecord(name, TOPIC),
+            PartitionRecord(0, TOPIC, (1, 2), (1, 2), leader=1, leader_epoch=0),
+        )
+        log.command(PartitionChangeRecord(0, TOPIC, leader=2))
+        log.command(RemoveTopicRecord(TOPIC))
+    log.commit()
+    found = rows(log, grouped=True, at_least=1, bounds=(0, log.end))
+    assert found == rows(log, grouped=False, at_least=1, bounds=(0, log.end))
+    names = [row["topic"] for row in found[PARTITIONS] if row["record_type"].startswith("Part")]
+    assert names == ["orders", "orders", "clicks", "clicks"]

@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("one.pem", "two.pem", r"two\.pem: there is no PEM private key in it"),
         ("one.pem", "sealed.key", r"sealed\.key: the key is encrypted"),
         ("one.pem", "none.key", r"none\.key: No such file or directory"),
-        ("open.pem", "open.key", r"open\.key can be read or changed by everybody \(mode 0644\)"),
+        ("open.pem", "open.key", r"open\.key: everybody may read or change it \(mode 0644\)"),
     ],
 )
 def test_files_that_cannot_serve_the_page_are_named(
