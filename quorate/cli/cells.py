@@ -23,6 +23,7 @@ _WORD_FOR_MINUS_ONE: Final = {
     "relay_low": "unknown",
     "log_end_offset": "unknown",
     "lag": "unknown",
+    "silent_ms": "unknown",
     "compared_end": "unknown",
     "damaged_offset": "none",
 }
@@ -48,7 +49,9 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{visible(str(key))}={as_text(item)}" for key, item in value.items())
+        return ", ".join(
+            f"{visible(str(key))}={named_text(str(key), item)}" for key, item in value.items()
+        )
     if isinstance(value, list | tuple):
         return ", ".join(as_text(item) for item in value)
     return visible(str(value))

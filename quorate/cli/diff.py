@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quorate.cli.cells import as_text
+from quorate.cli.cells import named_text
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import Exit
 from quorate.cli.output import Result
@@ -118,7 +118,7 @@ def _line(difference: Difference, authors: list[Author]) -> dict[str, object]:
     what = ""
     if difference.change is Change.CHANGED:
         what = "; ".join(
-            f"{name}: {as_text(values['before'])} -> {as_text(values['after'])}"
+            f"{name}: {named_text(name, values['before'])} -> {named_text(name, values['after'])}"
             for name, values in difference.fields().items()
         )
     return {**_row(difference, authors), "what": what}

@@ -110,4 +110,4 @@ def _in_line(key: str, each: Mapping[str, object]) -> str:
     value = each.get(key, "")
     if isinstance(value, bool):
         return visible(key.removeprefix("is_")) if value else ""
-    return as_text(value)
+    return named_text(key, value)

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from quorate.cli.cells import as_text
+from quorate.cli.cells import as_text, named_text
 from quorate.cli.output import Result
 
 _COLOURS = {"leader": "green", "voter": "", "observer": "cyan"}
@@ -30,7 +30,7 @@ def screen(result: Result, width: int) -> Group:
         table.add_column(column.upper(), overflow="fold", no_wrap=column != "problem")
     for row in result.rows or ():
         style = "red" if row["problem"] else _COLOURS.get(str(row["role"]), "")
-        table.add_row(*(Text(as_text(row[column])) for column in columns), style=style)
+        table.add_row(*(Text(named_text(column, row[column])) for column in columns), style=style)
     return Group(_head(result.fields), Text(), table)
 
 

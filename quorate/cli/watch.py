@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate import client as library
-from quorate.cli.cells import as_text
+from quorate.cli.cells import named_text
 from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit
@@ -163,5 +163,7 @@ def change_lines(row: dict[str, Any]) -> Iterable[str]:
     kind = "  control" if row["is_control"] else ""
     yield f"{row['base_offset']}  {time}  {visible(str(who))}{visible(why)}{kind}"
     for record in row["records"]:
-        parts = [f"{key}={as_text(value)}" for key, value in record.items() if key != "type"]
+        parts = [
+            f"{key}={named_text(key, value)}" for key, value in record.items() if key != "type"
+        ]
         yield "    " + " ".join([record["type"], *parts])

@@ -71,6 +71,25 @@ def test_no_leader_is_a_word_and_other_numbers_below_zero_stay() -> None:
     assert '"leader": -1' in stream.getvalue()
 
 
+def test_unknown_numbers_inside_lists_and_mappings_are_words() -> None:
+    """As in the list ``unable`` of ``quorum may-stop``, of a voter that has not fetched yet."""
+    unable = [
+        {"id": 2, "condition": "silent", "lag": -1, "silent_ms": -1},
+        {"id": 3, "condition": "lagging", "lag": 4, "silent_ms": 20},
+    ]
+    stream = io.StringIO()
+    result = Result("T", {"unable": unable, "fields": {"partition": 0, "leader": -1}})
+    render(result, "table", stream, colour=False)
+    assert [line.split() for line in stream.getvalue().splitlines()] == [
+        ["unable:", "2", "silent", "unknown", "unknown"],
+        ["3", "lagging", "4", "20"],
+        ["fields:", "partition=0,", "leader=none"],
+    ]
+    stream = io.StringIO()
+    render(result, "json", stream, colour=False)
+    assert stream.getvalue().count("-1") == 3
+
+
 def test_a_truth_value_in_a_line_is_a_word() -> None:
     directories = [{"id": "x", "is_cordoned": True}, {"id": "y", "is_cordoned": False}]
     assert lines_of(directories) == ["x  cordoned", "y"]
