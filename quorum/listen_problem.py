@@ -47,6 +47,11 @@ def listen_problem(error: OSError) -> str:
         return f"{text}; is another process using the port?"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{text}; is the address one of this machine?"
+    if error.errno == errno.EACCES:
+        return (
+            f"{text}; is the port below 1024? Choose a higher one, or give the process the "
+            "capability CAP_NET_BIND_SERVICE"
+        )
     return text
 
 

@@ -17,7 +17,7 @@ from quorate.console.binding import Binding
 from quorate.console.follower import Explain, Follower
 from quorate.console.index import Index
 from quorate.console.views import Sources
-from quorum.errors import QuorumUsageError
+from quorum.errors import ListenError
 from quorum.listen_problem import listen_problem, open_sockets
 
 CONNECTIONS_MAX = 200
@@ -37,7 +37,7 @@ async def run_console(
     ``explain`` says in words why none can be reached.
 
     Raises:
-        QuorumUsageError: The port cannot be opened.
+        ListenError: The port cannot be opened.
     """
     with tempfile.TemporaryDirectory(prefix="quorate-console-") as folder:
         index = Index(Path(folder))
@@ -69,7 +69,7 @@ async def _serve(sources: Sources, binding: Binding, on_listening: Callable[[str
     try:
         sockets = open_sockets(binding.host, binding.port)
     except OSError as error:
-        raise QuorumUsageError(
+        raise ListenError(
             f"cannot listen on {binding.host}:{binding.port}: {listen_problem(error)}"
         ) from error
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -10,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from quorate.cli.exits import Exit, exit_for, hint_for
 from quorate.client import Client
+from quorate.console.binding import checked_binding
 from quorate.console.follower import Follower
 from quorate.console.index import Index
+from quorate.console.run import run_console
+from quorum.errors import ListenError
 from tests.support import fork_server
 
 
@@ -26,12 +31,32 @@ def test_a_port_in_use_is_one_line() -> None:
         listen = f"127.0.0.1:{listener.getsockname()[1]}"
         arguments = ("console", "--quiet", "--bootstrap", closed_port(), "--listen", listen)
         done = fork_server.run("quorate", arguments, environment=dict(os.environ), timeout=60)
-    assert done.returncode == 2
+    assert done.returncode == 1
     lines = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
     assert lines == [
         f"error: cannot listen on {listen}: Address already in use; is another process using the "
         "port?"
     ]
+
+
+def test_a_port_that_the_account_may_not_use_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever owns files has nothing to do with it, so no hint speaks of them."""
+
+    def refuse(_host: str, _port: int) -> list[socket.socket]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("quorate.console.run.open_sockets", refuse)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    binding = checked_binding("127.0.0.1:80")
+    with pytest.raises(ListenError) as refused:
+        asyncio.run(run_console(lambda: Client([closed_port()]), binding))
+    assert str(refused.value) == (
+        "cannot listen on 127.0.0.1:80: Permission denied; is the port below 1024? Choose a "
+        "higher one, or give the process the capability CAP_NET_BIND_SERVICE"
+    )
+    assert (exit_for(refused.value), hint_for(refused.value)) == (Exit.USAGE, "")
 
 
 def test_a_name_without_an_address_is_one_line() -> None:
