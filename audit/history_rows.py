@@ -54,6 +54,7 @@ _OF_CONTROL = frozenset(kind.__name__ for kind in get_args(DecodedControl))
 """The types of control records."""
 _DERIVED = records.PartitionChangeRecord.__name__
 """The type of all derived changes."""
+_OF_PARTITIONS = frozenset({records.PartitionRecord.__name__, _DERIVED})
 _DEPENDENT = frozenset(
     {
         row.record_class.__name__
@@ -155,6 +156,11 @@ class HistoryWanted:
     def needs_state(self) -> bool:
         """Whether a row depends on earlier records: a topic's name, or a derived change."""
         return not self.types or not self.types.isdisjoint(_DEPENDENT)
+
+    @property
+    def needs_partitions(self) -> bool:
+        """Whether a row is of a partition, or derived from the state of one."""
+        return not self.types or not self.types.isdisjoint(_OF_PARTITIONS)
 
     @property
     def needs_data(self) -> bool:

@@ -31,10 +31,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from audit.arrow_schema import arrow_schema
-from audit.plan import REPLAY_SHARE, ReadPlan, cut_evenly
+from audit.plan import ReadPlan
 from audit.reader import read_tables
 from audit.schema import HISTORY, PARTITIONS, TYPED_TABLES
 from audit.segment_file import digest_at
+from audit.splits import ALL_ROWS, splits
 from quorum.types import DigestAt
 
 LOGS_MAX = 4
@@ -191,13 +192,13 @@ def _named(start: int, end: DigestAt) -> str:
 def _cut(plan: ReadPlan, start: int, end: DigestAt, processes: int) -> list[tuple[int, DigestAt]]:
     """Cut [start, end) into ranges for processes: where each begins and ends.
 
-    The second one first replays what is before it, so it is shorter. A short log is not cut: it
-    would take longer to start a process.
+    Both cost the same, with what the second one replays first. A short log is not cut: it would
+    take longer to start a process.
     """
     baseline = plan.baseline
     begin = max(start, plan.start_offset if baseline is None else baseline.end_offset)
     if processes > 1 and end.offset - begin >= OFFSETS_CUT_MIN:
-        _, wanted = cut_evenly(begin, end.offset, 2, REPLAY_SHARE)[0]
+        _, wanted = splits(plan, start, end.offset, 2, ALL_ROWS)[0]
         inside = [each for each in plan.marks if begin < each.offset <= wanted]
         if inside:
             return [(start, inside[-1]), (inside[-1].offset, end)]

@@ -11,12 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
 
 from quorum.types import DigestAt, Epoch, EpochStart, SnapshotId
-
-REPLAY_SHARE = 0.45
-"""Processor time to replay a record in parts of that to make its row: 0.35 to 0.5, by table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,34 +96,6 @@ class ReadPlan:
         found = bisect_right(self.checkpoints, offset, key=lambda file: file.end_offset)
         return self.checkpoints[found - 1] if found else None
 
-    def ranges(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
-        """Split [start_offset, end_offset) at file ends; ranges are never empty."""
-        cuts = {segment.end_offset for segment in self.segments}
-        if self.baseline is not None:
-            cuts.add(self.baseline.end_offset)
-        inner = sorted(cut for cut in cuts if start_offset < cut < end_offset)
-        edges = [start_offset, *inner, end_offset]
-        return [pair for pair in pairwise(edges) if pair[0] < pair[1]]
-
-    def splits(
-        self, start_offset: int, end_offset: int, count: int, *, replay_share: float = 0.0
-    ) -> list[tuple[int, int]]:
-        """Split [start_offset, end_offset) at file ends, and inside files into about ``count``.
-
-        ``replay_share``: what replaying a record costs, in parts of what reading it costs. A range
-        inside a file begins with a replay of what is before it, so later ranges are shorter. The
-        range of the baseline stays whole.
-        """
-        ranges = self.ranges(start_offset, end_offset)
-        if count <= len(ranges):
-            return ranges
-        whole_until = 0 if self.baseline is None else self.baseline.end_offset
-        found = []
-        for start, end in ranges:
-            share = round(count * (end - start) / (end_offset - start_offset))
-            found += cut_evenly(start, end, share if start >= whole_until else 1, replay_share)
-        return found
-
     def epoch_at(self, offset: int) -> Epoch:
         """Return the epoch of the record at ``offset``; 0 if the log does not contain it."""
         found = bisect_right(self.epochs, offset, key=lambda entry: entry.start_offset)
@@ -139,18 +107,3 @@ class ReadPlan:
             if checkpoint.end_offset == end_offset:
                 return checkpoint.snapshot_id.epoch
         return self.epoch_at(end_offset - 1)
-
-
-def cut_evenly(start: int, end: int, count: int, replay_share: float) -> list[tuple[int, int]]:
-    """Cut a range inside a file into ``count`` of equal cost; fewer if it has fewer offsets.
-
-    With r for the share and c for the common cost, the next cut is at x + c - r * x, where x is the
-    length before it: the cuts follow 1 - (1 - r) ** number.
-    """
-    count = max(1, min(count, end - start))
-    weights = [
-        1 - (1 - replay_share) ** number if replay_share else float(number)
-        for number in range(count + 1)
-    ]
-    cuts = [start + round((end - start) * weight / weights[-1]) for weight in weights]
-    return [pair for pair in pairwise(cuts) if pair[0] < pair[1]]

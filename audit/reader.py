@@ -272,7 +272,10 @@ def read_table(
     )
     with_state = needs_state(table, types)
     with_data = table != HISTORY or collected.wanted.needs_data
-    items = scan_range(plan, start, end, with_state=with_state, with_data=with_data, grouped=True)
+    items = scan_range(
+        plan, start, end, with_state=with_state, with_data=with_data, grouped=True,
+        partitions_of=None if needs_partitions(table, types) else (),
+    )  # fmt: skip
     for item in items:
         collected.add(item)
         full = collected.take(table, at_least=ROWS_PER_BATCH, names=names)
@@ -333,6 +336,13 @@ def read_tables(
 def needs_state(table: str, types: Collection[str] = ()) -> bool:
     """Whether rows of a table, of these types, depend on records before them."""
     return table != HISTORY or HistoryWanted(0, 0, frozenset(types)).needs_state
+
+
+def needs_partitions(table: str, types: Collection[str] = ()) -> bool:
+    """Whether rows of a table, of these types, depend on the states of partitions before them."""
+    if table != HISTORY:
+        return table == PARTITIONS
+    return HistoryWanted(0, 0, frozenset(types)).needs_partitions
 
 
 def read_state(

@@ -211,8 +211,9 @@ class Scan:
                 if self._leaves_out(chosen, delta, batch):
                     return ScannedBatch(batch, [], [])
             elif self._grouped or not observe:
-                changes = self._take_updates(delta, batch)
-                if changes is not None:
+                found_updates = self._take_updates(delta, batch)
+                if found_updates is not None:
+                    changes = self._named(delta, *found_updates) if observe else None
                     return ScannedBatch(batch, [], [], partitions=changes)
         self._names.clear()
         if chosen is None and not observe and self._replays(delta, batch):
@@ -251,7 +252,9 @@ class Scan:
         delta.replay_batch(batch.header, [], found[1] or batch_headers((), found[0][0]))
         return True
 
-    def _take_updates(self, delta: ImageDelta, batch: FoundBatch) -> PartitionChanges | None:
+    def _take_updates(
+        self, delta: ImageDelta, batch: FoundBatch
+    ) -> tuple[PartitionUpdates, RecordHeaders] | None:
         """Replay a batch that only creates and changes partitions; leave another one as it is."""
         found = values_at_once(
             batch.data, batch.header, path=batch.path, base_position=batch.base_position
@@ -261,6 +264,11 @@ class Scan:
             return None
         headers = found[1] or batch_headers((), found[0][0])
         delta.replay_batch(batch.header, [updates], headers)
+        return updates, headers
+
+    def _named(
+        self, delta: ImageDelta, updates: PartitionUpdates, headers: RecordHeaders
+    ) -> PartitionChanges:
         names, name_of = self._names, delta.topics.name_of
         for topic_id in set(updates.topic_ids).difference(names):
             names[topic_id] = name_of(topic_id)

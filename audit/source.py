@@ -15,7 +15,7 @@ Options (only ``path`` is required):
 - ``columns``: columns to return, separated by commas; all by default.
 - ``asOfOffset``: the state of a typed table as of this offset, instead of its changes.
 - ``uncommitted``: ``true`` also reads records not known to be committed; their rows are marked.
-- ``minPartitions``: about so many tasks; 2 or 4 by default, each of at least 20,000 offsets.
+- ``minPartitions``: the number of tasks; by default as many as are worth it (``audit.splits``).
 - ``maxOffsetsPerTrigger``: for streams, the approximate number of offsets per micro-batch.
 
 Filters are not pushed down: pyspark 4.3.0 keeps pushed filters on a relation that is used

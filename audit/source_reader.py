@@ -15,13 +15,13 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from audit.cycle_collection import rare_collections
 from audit.errors import AuditError
-from audit.plan import REPLAY_SHARE, ReadPlan
-from audit.reader import needs_state, read_state, read_table
+from audit.plan import ReadPlan
+from audit.reader import read_state, read_table
+from audit.splits import costs_of, default_count, files_in, splits
 from quorum.errors import StorageError
 
 TASKS_DEFAULT = 4
-TASKS_DEFAULT_WITH_REPLAY = 2
-"""Four would replay so much that two cores gain nothing by them."""
+"""So many tasks if there are fewer files, unless what they replay is much of their work."""
 TASK_OFFSETS_MIN = 20_000
 """A task of fewer offsets takes longer to start than to run."""
 
@@ -36,17 +36,18 @@ class Question:
     columns: tuple[str, ...] = ()
     """The columns to return; empty for all."""
     tasks: int | None = None
-    """About so many tasks; None leaves the number to ``splits``."""
+    """At most so many tasks; None leaves the number to ``splits``."""
 
     def splits(self, plan: ReadPlan, start: int, end: int) -> list[tuple[int, int]]:
         """Return the range of offsets of each task."""
-        replays = needs_state(self.table, self.types)
+        costs = costs_of(self.table, self.types)
         count = self.tasks
         if count is None:
-            most = TASKS_DEFAULT_WITH_REPLAY if replays else TASKS_DEFAULT
-            count = min(most, (end - start) // TASK_OFFSETS_MIN)
-        share = REPLAY_SHARE if replays else 0.0
-        return plan.splits(start, end, count, replay_share=share)
+            most = min(
+                max(TASKS_DEFAULT, files_in(plan, start, end)), (end - start) // TASK_OFFSETS_MIN
+            )
+            count = default_count(plan, start, end, most, costs)
+        return splits(plan, start, end, count, costs)
 
 
 class OffsetRange(InputPartition):
@@ -59,7 +60,7 @@ class OffsetRange(InputPartition):
 
 
 class HistoryReader(DataSourceReader):
-    """Reads a plan, one task per file range; holds plain values only."""
+    """Reads a plan, one task per range of offsets; holds plain values only."""
 
     def __init__(self, plan: ReadPlan, question: Question, start: int, end: int) -> None:
         self._plan = plan
@@ -68,7 +69,7 @@ class HistoryReader(DataSourceReader):
         self._end = end
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the tasks: file by file, large files in parts; a single one for a state."""
+        """Return the tasks, as ``Question.splits``; a single one for a state."""
         if self._question.as_of is not None:
             return [OffsetRange(self._start, self._end)]
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,14 @@ class AuditLog:
     def image_at(self, offset: int) -> MetadataImage:
         """The image as of an offset."""
         return self.images[max(end for end in self.images if end <= offset)]
+
+
+def file_ranges(plan: ReadPlan) -> list[tuple[int, int]]:
+    """Return the ranges of offsets between the ends of segment files and of the baseline."""
+    cuts = {segment.end_offset for segment in plan.segments}
+    if plan.baseline is not None:
+        cuts.add(plan.baseline.end_offset)
+    return list(pairwise(sorted(cuts | {0, plan.end_offset})))
 
 
 def table_rows(plan: ReadPlan, table: str, *bounds: int, **options: Any) -> list[dict[str, Any]]:

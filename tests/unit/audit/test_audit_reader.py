@@ -35,6 +35,7 @@ from tests.support.audit_log import (
     TIME_0,
     AuditLog,
     expected_states,
+    file_ranges,
     last_states,
     table_rows,
 )
@@ -199,11 +200,7 @@ def test_typed_rows_add_up_to_the_image_at_every_offset(seed: int, tmp_path: Pat
     assert len(plan.segments) > 3
     for table in TYPED_TABLES:
         whole = table_rows(plan, table)
-        pieces = [
-            row
-            for bounds in plan.ranges(0, plan.end_offset)
-            for row in table_rows(plan, table, *bounds)
-        ]
+        pieces = [row for bounds in file_ranges(plan) for row in table_rows(plan, table, *bounds)]
         assert pieces == whole
         for offset in sorted(log.images)[::7]:
             expected = expected_states(log.image_at(offset), table)
@@ -211,11 +208,7 @@ def test_typed_rows_add_up_to_the_image_at_every_offset(seed: int, tmp_path: Pat
             stated = [row for batch in read_state(plan, table, offset) for row in batch.to_pylist()]
             assert last_states(stated, table, offset) == expected, (table, offset)
     history = table_rows(plan, HISTORY)
-    pieces = [
-        row
-        for bounds in plan.ranges(0, plan.end_offset)
-        for row in table_rows(plan, HISTORY, *bounds)
-    ]
+    pieces = [row for bounds in file_ranges(plan) for row in table_rows(plan, HISTORY, *bounds)]
     assert pieces == history
 
 
@@ -236,11 +229,7 @@ def test_a_transaction_is_visible_when_it_ends_and_never_when_aborted(tmp_path: 
         ("a", "0", aborted),
         ("a", "2", ended),
     ]
-    pieces = [
-        row
-        for bounds in plan.ranges(0, plan.end_offset)
-        for row in table_rows(plan, "configs", *bounds)
-    ]
+    pieces = [row for bounds in file_ranges(plan) for row in table_rows(plan, "configs", *bounds)]
     assert pieces == whole
     assert len(table_rows(plan, HISTORY)) == log.end
     for offset in (aborted - 1, aborted, middle, ended):

@@ -10,11 +10,12 @@ from pyspark.sql.types import StructType
 
 from audit.directory import plan_source
 from audit.history_rows import HistoryWanted
-from audit.plan import REPLAY_SHARE, CheckpointFile, ReadPlan, SegmentFile
+from audit.plan import CheckpointFile, ReadPlan, SegmentFile
 from audit.reader import needs_state
 from audit.schema import HISTORY, TABLES, columns
 from audit.source import ClusterMetadataSource
-from audit.source_reader import TASK_OFFSETS_MIN, Question
+from audit.source_reader import TASK_OFFSETS_MIN, TASKS_DEFAULT, Question
+from audit.splits import ALL_ROWS, Costs, costs_of, default_count, splits
 from quorum.types import OffsetAndEpoch
 from statemachine.records import RECORD_TYPES
 from tests.support.audit_answers import trimmed_log
@@ -35,31 +36,106 @@ def one_segment(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
     return log
 
 
+@pytest.fixture(scope="module")
+def with_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
+    """Several segments and three checkpoints, from which tasks may begin."""
+    log = AuditLog(tmp_path_factory.mktemp("logs") / "checkpoints", segment_bytes=6000)
+    log.elect(1)
+    world = log.world(8, 50)
+    for epoch in (2, 3, 4):
+        log.checkpoint()
+        log.elect(epoch)
+        log.more(world, 50)
+    log.commit()
+    return log
+
+
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 40])
-def test_the_parts_add_up(table: str, count: int, log: AuditLog, one_segment: AuditLog) -> None:
-    for each in (log, one_segment):
+def test_the_parts_add_up(
+    table: str,
+    count: int,
+    log: AuditLog,
+    one_segment: AuditLog,
+    with_checkpoints: AuditLog,
+) -> None:
+    assert len(plan_source(with_checkpoints.home).checkpoints) == 3
+    for each in (log, one_segment, with_checkpoints):
         plan = plan_source(each.home)
-        parts = plan.splits(0, plan.end_offset, count, replay_share=REPLAY_SHARE)
+        parts = splits(plan, 0, plan.end_offset, count, costs_of(table))
         assert [start for start, _ in parts] == [0, *(end for _, end in parts[:-1])]
         assert parts[-1][1] == plan.end_offset
         found = [row for part in parts for row in table_rows(plan, table, *part)]
         assert found == table_rows(plan, table)
 
 
+def one_file(end: int, *checkpoints: int) -> ReadPlan:
+    found = tuple(CheckpointFile(f"c{each}", OffsetAndEpoch(each, 1)) for each in checkpoints)
+    return ReadPlan(
+        "log", end_offset=end, segments=(SegmentFile("f", 0, 0, end),), checkpoints=found
+    )
+
+
+def costs_by_hand(plan: ReadPlan, parts: list[tuple[int, int]], costs: Costs) -> list[float]:
+    """What each part costs if it replays from the newest checkpoint below it."""
+    ends = [0, *(file.end_offset for file in plan.checkpoints)]
+    found = []
+    for start, end in parts:
+        base = max(each for each in ends if each <= start)
+        found.append(end - start + costs.replay * (start - base) + costs.verify * base)
+    return found
+
+
 def test_parts_of_one_segment_cost_the_same() -> None:
     end = 300_000
-    plan = ReadPlan("log", end_offset=end, segments=(SegmentFile("f", 0, 0, end),))
-    assert plan.splits(0, end, 4) == [(start, start + 75_000) for start in range(0, end, 75_000)]
-    parts = plan.splits(0, end, 4, replay_share=0.3)
-    costs = [0.3 * start + (end - start) for start, end in parts]
+    plan = one_file(end)
+    quarters = [(start, start + 75_000) for start in range(0, end, 75_000)]
+    assert splits(plan, 0, end, 4, Costs()) == quarters
+    parts = splits(plan, 0, end, 4, Costs(replay=0.3))
+    costs = costs_by_hand(plan, parts, Costs(replay=0.3))
     assert len(parts) == 4
-    assert max(costs) - min(costs) < 2
-    assert plan.splits(10, 12, 9) == [(10, 11), (11, 12)]
-    assert plan.splits(10, 10, 4) == []
+    assert max(costs) - min(costs) < 5
+    assert splits(plan, 10, 12, 9, Costs()) == [(10, 11), (11, 12)]
+    assert splits(plan, 10, 10, 4, Costs()) == []
 
 
-def test_parts_follow_the_length_of_files_and_leave_the_baseline_whole() -> None:
+@pytest.mark.parametrize("tasks", [2, 3, 4, 8])
+def test_with_checkpoints_tasks_scale(tasks: int) -> None:
+    """Goal: near-linear to as many executors as the log has checkpoints, and more."""
+    end = 320_000
+    plan = one_file(end, *range(40_000, end, 40_000))
+    parts = splits(plan, 0, end, tasks, ALL_ROWS)
+    costs = costs_by_hand(plan, parts, ALL_ROWS)
+    assert len(parts) == tasks
+    assert end / max(costs) > 0.8 * tasks
+    # Without what is verified in front of the first one, every cut is at a checkpoint.
+    at_checkpoints = splits(plan, 0, end, tasks, Costs(replay=0.4))
+    if 8 % tasks == 0:
+        step = end // tasks
+        assert at_checkpoints == [(start, start + step) for start in range(0, end, step)]
+
+
+def test_uneven_checkpoints_are_used_where_they_shorten_the_longest_task() -> None:
+    end = 300_000
+    without = costs_by_hand(one_file(end), splits(one_file(end), 0, end, 4, ALL_ROWS), ALL_ROWS)
+    plan = one_file(end, 100_000, 110_000, 260_000)
+    parts = splits(plan, 0, end, 4, ALL_ROWS)
+    costs = costs_by_hand(plan, parts, ALL_ROWS)
+    assert 0.45 * max(without) < max(costs) < 0.75 * max(without)
+
+
+def test_what_is_before_the_range_counts() -> None:
+    """Goal: each task of a range far behind the last checkpoint would replay up to it."""
+    end = 1_000_000
+    plan, costs = one_file(end, 500_000), Costs(replay=0.4)
+    assert default_count(plan, 500_000, 600_000, 4, costs) == 2
+    assert default_count(plan, 900_000, end, 4, costs) == 1
+    assert default_count(plan, 900_000, end, 4, Costs()) == 4
+    assert default_count(plan, end, end, 4, costs) == 1
+    assert default_count(plan, 0, end, 0, costs) == 1
+
+
+def test_parts_may_reach_over_files_and_leave_the_baseline_whole() -> None:
     plan = ReadPlan(
         "log",
         start_offset=500,
@@ -67,18 +143,27 @@ def test_parts_follow_the_length_of_files_and_leave_the_baseline_whole() -> None
         segments=(SegmentFile("a", 500, 500, 1000), SegmentFile("b", 1000, 1000, 2000)),
         checkpoints=(CheckpointFile("c", OffsetAndEpoch(1000, 1)),),
     )
-    assert plan.splits(0, 2000, 2) == [(0, 1000), (1000, 2000)]
-    assert plan.splits(0, 2000, 4) == [(0, 1000), (1000, 1500), (1500, 2000)]
+    assert splits(plan, 0, 2000, 2, Costs()) == [(0, 1250), (1250, 2000)]
+    assert splits(plan, 0, 2000, 9, Costs())[0] == (0, 1000)
+    # What is verified in front of a range is less at the beginning of a file.
+    files = [SegmentFile(str(base), base, base, base + 100) for base in range(0, 400, 100)]
+    plan = ReadPlan("log", end_offset=400, segments=tuple(files))
+    expected = [(base, base + 100) for base in range(0, 400, 100)]
+    assert splits(plan, 0, 400, 4, Costs(verify=0.5)) == expected
 
 
-def test_the_number_of_tasks_follows_the_offsets() -> None:
-    plan = ReadPlan("log", end_offset=10**6, segments=(SegmentFile("f", 0, 0, 10**6),))
+def test_the_number_of_tasks_follows_the_offsets_and_what_they_replay() -> None:
+    plan = one_file(10**6)
     question = Question(HISTORY)
     assert len(question.splits(plan, 0, TASK_OFFSETS_MIN)) == 1
     assert len(question.splits(plan, 0, 2 * TASK_OFFSETS_MIN)) == 2
     assert len(question.splits(plan, 0, 10**6)) == 2
-    assert len(Question(HISTORY, ("ConfigRecord",)).splits(plan, 0, 10**6)) == 4
+    assert len(Question("configs").splits(plan, 0, 10**6)) == 1
+    assert len(Question(HISTORY, ("ConfigRecord",)).splits(plan, 0, 10**6)) == TASKS_DEFAULT
+    assert len(Question(HISTORY, ("LeaderChange",)).splits(plan, 0, 10**6)) == 1
     assert len(Question(HISTORY, tasks=9).splits(plan, 0, 1000)) == 9
+    plan = one_file(10**6, *range(0, 10**6, 100_000))
+    assert len(question.splits(plan, 0, 10**6)) == TASKS_DEFAULT
 
 
 @pytest.mark.parametrize(
@@ -90,7 +175,7 @@ def test_a_type_read_without_the_state_has_the_same_rows(
     for each in (log, one_segment):
         plan = plan_source(each.home)
         whole = [row for row in table_rows(plan, HISTORY) if row["record_type"] == name]
-        parts = plan.splits(0, plan.end_offset, 5)
+        parts = splits(plan, 0, plan.end_offset, 5, costs_of(HISTORY, [name]))
         found = [row for part in parts for row in table_rows(plan, HISTORY, *part, types=[name])]
         assert found == whole
 

@@ -26,7 +26,8 @@ def test_the_log_has_what_questions_ask_about(tmp_path: Path) -> None:
 def test_every_command_is_measured(tmp_path: Path) -> None:
     found = {row["name"]: row for row in measure(tmp_path, 400)}
     assert [*found] == [
-        "export", "partitions", "leaders of one topic", "configs", "records by type", "report",
+        "export", "partitions", "leaders of one topic", "configs", "configs of one topic",
+        "records by type", "report",
     ]  # fmt: skip
     assert all(isinstance(row["cpu_s"], float) and row["cpu_s"] > 0 for row in found.values())
     assert found["partitions"]["rows"] == PARTITIONS_PER_TOPIC
