@@ -6,12 +6,16 @@ What needs the client is loaded by its name: executors get this module without a
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from audit.errors import AuditError
 
+PATIENCE_S = 0.7
+"""How long a node may refuse connections, because it starts; as for commands."""
+_AGAIN_S = 0.25
 CONNECTION = ("tlsCa", "tlsCert", "tlsKey", "user", "passwordFile", "tokenFile")
 _NEEDED = (
     ("tlsCert", "tlsKey"),
@@ -63,39 +67,55 @@ def fetch_copy(path: Path, endpoints: Sequence[str], options: Mapping[str, str])
             addresses.parse_address(endpoint)
     except ValueError as error:
         raise AuditError(f"option endpoint: {error}") from error
+
+    def check() -> None:
+        _refuse_dead_ends(reachability, endpoints, options)
+
     try:
-        mirror.fetch_log_into(path, endpoints, options)
+        mirror.fetch_log_into(path, endpoints, options, before_asking=check)
     except AuditError as error:
         if not isinstance(error.__cause__, errors.UnavailableError):
             raise
-        found = _obstacles(reachability, endpoints, options)
+        found = reachability.obstacles_now(endpoints, _tls_paths(reachability, options))
         if not found:
             raise
         # Without its cause: Spark prints the whole chain, but only this line helps.
-        raise AuditError(f"no node answered: {'; '.join(found)}") from None
+        raise _no_answer(found) from None
 
 
-def _obstacles(
+def _refuse_dead_ends(
     reachability: Any, endpoints: Sequence[str], options: Mapping[str, str]
-) -> list[str]:
-    """Return what is in the way at each address that does not answer as a node would."""
-    tls = None
-    if "tlsCa" in options:
-        files = (Path(options[name]) if name in options else None for name in CONNECTION[:3])
-        tls = reachability.TlsPaths(*files)
-    found = []
-    for endpoint in endpoints:
-        try:
-            obstacle = reachability.obstacle_now(endpoint, tls)
-        except OSError as error:
-            reason = getattr(error, "reason", None) or error.strerror or "unknown"
-            words = str(reason).lower().replace("_", " ")
-            found.append(f"{endpoint}: no TLS with the files of options tlsCa, tlsCert: {words}")
-            continue
-        if obstacle is not None:
-            hint = f" ({obstacle.hint})" if obstacle.hint else ""
-            text = f"{endpoint}: {obstacle.cause}{hint}"
-            for word, ours in _WORDS.items():
-                text = text.replace(word, ours)
-            found.append(text)
-    return found
+) -> None:
+    """Refuse addresses of which none can answer, as commands do; a node that is late is waited for.
+
+    Raises:
+        AuditError: With what is in the way at each, if all are lasting, or for ``PATIENCE_S``.
+    """
+    tls = _tls_paths(reachability, options)
+    give_up_at = time.monotonic() + PATIENCE_S
+    while found := reachability.obstacles_now(endpoints, tls):
+        if any(each.is_slow for each in found.values()):
+            return
+        is_lasting = all(each.is_lasting for each in found.values())
+        if is_lasting or time.monotonic() >= give_up_at:
+            raise _no_answer(found)
+        time.sleep(_AGAIN_S)
+
+
+def _tls_paths(reachability: Any, options: Mapping[str, str]) -> Any:
+    if "tlsCa" not in options:
+        return None
+    files = (Path(options[name]) if name in options else None for name in CONNECTION[:3])
+    return reachability.TlsPaths(*files)
+
+
+def _no_answer(found: Mapping[str, Any]) -> AuditError:
+    """Return the error with what is in the way at each address, in the words of the options."""
+    texts = []
+    for endpoint, obstacle in found.items():
+        hint = f" ({obstacle.hint})" if obstacle.hint else ""
+        text = f"{endpoint}: {obstacle.cause}{hint}"
+        for word, ours in _WORDS.items():
+            text = text.replace(word, ours)
+        texts.append(text)
+    return AuditError(f"no node answered: {'; '.join(texts)}")

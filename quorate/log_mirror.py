@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +25,10 @@ from quorate.client.errors import (
     OffsetOutOfRangeError,
     UnavailableError,
 )
+from quorate.config.client_tls import OPTIONS, client_tls_problem
+from quorate.config.secret_files import read_secret
 from quorum.batch import scan_batches
-from quorum.errors import StorageError
+from quorum.errors import ConfigError, StorageError
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import MetaProperties, load_foreign_identity, write_identity
 from quorum.log.layout import META_PROPERTIES_NAME, partition_directory
@@ -46,17 +48,23 @@ _NODE_ID = 0
 _DIRECTORY_ID = b"quorate-log-copy"
 _NO_TIME = -1
 _LOCK_NAME = "copy.lock"
+_PEM_FILES = ("tlsCa", "tlsCert", "tlsKey")
 
 
 def fetch_log_into(
-    folder: Path, endpoints: Sequence[str], options: Mapping[str, str] | None = None
+    folder: Path,
+    endpoints: Sequence[str],
+    options: Mapping[str, str] | None = None,
+    *,
+    before_asking: Callable[[], None] = lambda: None,
 ) -> int:
     """Fetch what is committed and not yet in ``folder``; return the end offset of the copy.
 
     Where the log was trimmed beyond the copy, a checkpoint of the state is written in place of the
     gap. ``folder`` is such a copy already, or it is empty, or it does not exist: a node's data
     directory is never written to. ``options``: ``tlsCa``, ``tlsCert`` and ``tlsKey`` are files in
-    PEM; ``user`` with ``passwordFile``, or ``tokenFile``, name the caller.
+    PEM; ``user`` with ``passwordFile``, or ``tokenFile``, name the caller. ``before_asking`` is
+    called once folder and options are right, and may refuse the addresses.
 
     Raises:
         AuditError: No node answered, or one refused; or ``folder`` is no copy, or one of another
@@ -66,7 +74,9 @@ def fetch_log_into(
     """
     try:
         _refuse_other_folders(folder)
-        with _locked(folder), BlockingClient(endpoints, **_identity(options or {})) as client:
+        identity = _identity(options or {})
+        before_asking()
+        with _locked(folder), BlockingClient(endpoints, **identity) as client:
             return _Mirror(folder, endpoints, client).run()
     except UnavailableError as error:
         raise AuditError(
@@ -82,25 +92,35 @@ def _identity(options: Mapping[str, str]) -> dict[str, object]:
     found["credentials"] = _credentials(options)
     if "user" in options:
         found["user"] = options["user"]
-        found["password"] = _read(options.get("passwordFile", "")).decode().strip()
+        found["password"] = _secret(options.get("passwordFile", ""), "option passwordFile")
     if "tokenFile" in options:
-        found["token"] = _read(options["tokenFile"]).decode().strip()
+        found["token"] = _secret(options["tokenFile"], "option tokenFile")
     return found
 
 
 def _credentials(options: Mapping[str, str]) -> grpc.ChannelCredentials | None:
     if "tlsCa" not in options:
         return None
+    files = [Path(options[name]) if name in options else None for name in _PEM_FILES]
+    if problem := client_tls_problem(files[0], files[1], files[2], OPTIONS):
+        raise AuditError(problem)
     import grpc
 
-    chain = _read(options["tlsCert"]) if "tlsCert" in options else None
-    key = _read(options["tlsKey"]) if "tlsKey" in options else None
-    return grpc.ssl_channel_credentials(_read(options["tlsCa"]), key, chain)
+    ca, certificate, key = (_read(path) if path is not None else None for path in files)
+    return grpc.ssl_channel_credentials(ca, key, certificate)
 
 
-def _read(path: str) -> bytes:
+def _secret(path: str, what: str) -> str:
+    """Return what a file holds; everybody may read none, as with the command line."""
     try:
-        return Path(path).read_bytes()
+        return read_secret(Path(path), what)
+    except ConfigError as error:
+        raise AuditError(str(error)) from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except OSError as error:
         raise AuditError(f"{path}: cannot read: {error.strerror}") from error
 

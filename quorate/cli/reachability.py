@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,9 +42,11 @@ class Obstacle:
     hint: str = ""
     is_lasting: bool = True
     """Whether time alone does not help; a node that starts ends a refused connection."""
+    is_slow: bool = False
+    """Whether nothing definite came: it may be a node that is only late."""
 
 
-_SILENT = Obstacle("connected, but there is no answer", is_lasting=False)
+_SILENT = Obstacle("connected, but there is no answer", is_lasting=False, is_slow=True)
 _PLAIN = Obstacle("the node uses no TLS, and this command does", "leave out --tls-ca")
 
 
@@ -72,9 +75,26 @@ async def obstacle_at(address: str, tls: TlsPaths | None) -> Obstacle | None:
     return None
 
 
-def obstacle_now(address: str, tls: TlsPaths | None) -> Obstacle | None:
-    """As ``obstacle_at``, for a caller without an event loop: the Spark source."""
-    return asyncio.run(obstacle_at(address, tls))
+def obstacles_now(addresses: Sequence[str], tls: TlsPaths | None) -> dict[str, Obstacle]:
+    """Return what is in the way by address, for a caller without an event loop: the Spark source.
+
+    Empty as soon as one of them answers.
+    """
+    return asyncio.run(_obstacles_at(addresses, tls))
+
+
+async def _obstacles_at(addresses: Sequence[str], tls: TlsPaths | None) -> dict[str, Obstacle]:
+    async def examine(address: str) -> tuple[str, Obstacle | None]:
+        return address, await obstacle_at(address, tls)
+
+    found = {}
+    for each in asyncio.as_completed([examine(address) for address in addresses]):
+        address, obstacle = await each
+        if obstacle is None:
+            # The end of the event loop cancels the rest.
+            return {}
+        found[address] = obstacle
+    return {address: found[address] for address in addresses}
 
 
 async def _speak_plain(host: str, port: int) -> None:
@@ -187,7 +207,9 @@ async def _connected(
             )
         ) from error
     except TimeoutError as error:
-        raise _FoundError(Obstacle("no connection in time", is_lasting=False)) from error
+        raise _FoundError(
+            Obstacle("no connection in time", is_lasting=False, is_slow=True)
+        ) from error
     except ssl.SSLError:
         raise
     except ConnectionError as error:

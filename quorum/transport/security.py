@@ -17,7 +17,7 @@ from typing import Final
 import grpc
 
 from quorum.errors import ConfigError
-from quorum.pem_pair import encrypted_key, pair_problem
+from quorum.pem_pair import authorities_problem, encrypted_key, pair_problem
 from quorum.watched_file import FileSignature, file_signature
 
 _LOGGER = logging.getLogger(__name__)
@@ -109,18 +109,19 @@ def _load_into(contexts: tuple[ssl.SSLContext, ...], files: TlsFiles) -> list[st
     if problem := pair_problem(contexts, files.certificate, files.key, files.key_password):
         is_unsaid = problem == encrypted_key(files.key)
         problems.append(problem + ("; set tls.key_password_file" if is_unsaid else ""))
-    try:
-        for context in contexts:
-            context.load_verify_locations(files.authorities)
-    except (ssl.SSLError, OSError) as error:
-        problems.append(f"{files.authorities}: no usable PEM certificate: {error}")
+    if problem := authorities_problem(contexts, files.authorities):
+        problems.append(problem)
     if files.revoked != Path():
         try:
             for context in contexts[:2]:
                 context.load_verify_locations(files.revoked)
                 context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
-        except (ssl.SSLError, OSError) as error:
-            problems.append(f"{files.revoked}: no usable list of revoked certificates: {error}")
+        except ssl.SSLError:
+            problems.append(
+                f"{files.revoked}: there is no intact PEM list of revoked certificates in it"
+            )
+        except OSError as error:
+            problems.append(f"{files.revoked}: {error.strerror or error}")
     return problems
 
 

@@ -16,6 +16,12 @@ from quorate.cli.main import main
 from tests.support import certificates
 
 
+def damaged(text: str) -> str:
+    """Return a PEM file that lacks a line, as after a copy that went wrong."""
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[:2] + lines[3:])
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
@@ -30,6 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "sealed.key").write_bytes(sealed)
     (folder / "open.key").write_bytes((folder / "one.key").read_bytes())
     (folder / "open.key").chmod(0o644)
+    for name in ("pem", "key"):
+        (folder / f"cut.{name}").write_text(damaged((folder / f"one.{name}").read_text()))
     return folder
 
 
@@ -38,8 +46,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("nothing", None, None, "nothing: No such file or directory"),
         ("text", None, None, "there is no PEM certificate in it"),
-        ("ca.pem", "one.pem", "two.key", "cannot be used together: key values mismatch"),
-        ("ca.pem", "text", "text", "cannot be used together"),
+        ("ca.pem", "one.pem", "two.key", "it is not the key of the certificate"),
+        ("ca.pem", "text", "text", "--tls-cert "),
+        ("ca.pem", "one.pem", "text", "text: there is no PEM private key in it"),
+        ("cut.pem", None, None, "cut.pem: the PEM certificate in it is damaged; copy it again"),
+        ("ca.pem", "cut.pem", "one.key", "--tls-cert "),
+        ("ca.pem", "cut.pem", "one.key", "cut.pem: the PEM certificate in it is damaged; copy it"),
+        ("ca.pem", "one.pem", "cut.key", "--tls-key "),
+        ("ca.pem", "one.pem", "cut.key", "cut.key: the PEM private key in it is damaged; copy it"),
         ("ca.pem", "one.pem", "sealed.key", "the key is encrypted"),
         ("ca.pem", "one.pem", "open.key", "open.key: everybody may read or change it (mode 0644)"),
         ("ca.pem", "one.pem", None, "--tls-cert and --tls-key belong together"),
@@ -60,6 +74,7 @@ def test_each_is_one_line_about_the_file(
     assert out == ""
     assert err.count("\n") == 1
     assert said in err
+    assert "pem lib" not in err.lower()
 
 
 def test_files_that_fit_are_used(folder: Path) -> None:

@@ -126,5 +126,5 @@ def test_every_problem_names_its_file(folder: Path, tmp_path: Path) -> None:
     load_tls(good)
     empty = tmp_path / "empty.pem"
     empty.write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"empty\.pem: no usable"):
+    with pytest.raises(ConfigError, match=r"empty\.pem: there is no PEM certificate in it"):
         load_tls(TlsFiles(good.certificate, good.key, empty))
