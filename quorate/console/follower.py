@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from quorate.client import (
     Client,
@@ -46,6 +46,13 @@ Explain: TypeAlias = Callable[[], Awaitable[str]]
 """Why no node can be reached, in words; empty if one can."""
 
 
+class Led(NamedTuple):
+    """A leader was known in ``epoch``, and last at ``time_ms`` by the clock of who answered."""
+
+    epoch: int
+    time_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the cluster last said about its quorum."""
@@ -53,6 +60,8 @@ class Answer:
     quorum: DescribeQuorumResponse
     at: float
     """When, by ``time.monotonic``."""
+    led: Led | None = None
+    """The last leadership that an answer named; of this answer, if somebody leads."""
 
 
 class Follower:
@@ -100,7 +109,10 @@ class Follower:
 
     async def _ask_quorum(self) -> None:
         answer = await self._client.describe_quorum(from_leader=True)
-        self.quorum = Answer(answer, time.monotonic())
+        led = None if self.quorum is None else self.quorum.led
+        if answer.leader_id >= 0:
+            led = Led(answer.leader_epoch, answer.timestamp_ms)
+        self.quorum = Answer(answer, time.monotonic(), led)
 
     async def _find_terms(self) -> None:
         answer = self.quorum

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.broker_counts import BrokerCounts
 from quorate.console.comparison import diff_document
 from quorate.console.feature_rows import feature_rows
 from quorate.console.follower import Follower
 from quorate.console.index import Index
+from quorate.console.leadership import leadership_document
 from quorate.console.paging import (
     PAGE_ROWS,
     NotFoundError,
@@ -111,7 +111,6 @@ def quorum(sources: Sources, query: Query) -> Document:
 def leadership(sources: Sources, query: Query) -> Document:
     """Leadership terms, the newest first."""
     page = number_of(query, "page", 0)
-    answer = sources.follower.quorum
     found = select_page(
         sources.index.reader(),
         "SELECT epoch, start, time, leader, principal, reason, "
@@ -119,21 +118,15 @@ def leadership(sources: Sources, query: Query) -> Document:
         (),
         page,
     )
-    now_ms = answer.quorum.timestamp_ms if answer is not None else -1
-    has_leader = answer is not None and answer.quorum.leader_id >= 0
-    document: Document = {"now_ms": now_ms, "has_leader": has_leader, **found.fields()}
-    if answer is not None and page == 0:
-        document["rows"] = _with_trimmed_term(found.rows, answer.quorum)
-    return document
-
-
-def _with_trimmed_term(rows: list[Document], now: DescribeQuorumResponse) -> list[Document]:
-    """Put the present leadership in front if the log no longer has its beginning."""
-    if now.leader_id < 0 or (rows and rows[0]["epoch"] >= now.leader_epoch):
-        return rows
-    unknown = {"principal": None, "reason": None}
-    term = {"epoch": now.leader_epoch, "start": -1, "time": -1, "leader": now.leader_id, **unknown}
-    return [{**term, "until": None}, *rows]
+    return {
+        **found.fields(),
+        **leadership_document(
+            found.rows,
+            sources.follower.quorum,
+            sources.image.provenance,
+            is_newest_page=page == 0,
+        ),
+    }
 
 
 _PARTITIONS: Final = "SELECT * FROM partition"

@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import httpx
 import pytest
@@ -21,10 +19,8 @@ from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.app import make_app
 from quorate.console.binding import Binding
-from quorate.console.follower import Answer, Follower
-from quorate.console.image_feed import ImageFeed
+from quorate.console.follower import Follower
 from quorate.console.index import Index
-from quorate.console.terms import Term
 from quorate.console.views import VIEWS, Sources
 from tests.support.served_node import cluster, serving
 
@@ -226,53 +222,6 @@ def test_a_diff_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> None:
             assert "Compare" in page.text
 
     asyncio.run(scenario())
-
-
-def test_a_leadership_whose_beginning_was_trimmed_is_shown(tmp_path: Path) -> None:
-    now = DescribeQuorumResponse(leader_id=2, leader_epoch=7, node_id=2, timestamp_ms=9_000)
-    index = Index(tmp_path)
-    feed = ImageFeed(index)
-    feed.begin_empty()
-    feed.take_terms([Term(6, 500, 1_000, 1)])
-    follower = SimpleNamespace(feed=feed, quorum=Answer(now, 0.0), features=None, problems={})
-    sources = Sources(cast("Follower", follower), index, AlertStates())
-
-    async def scenario() -> None:
-        transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
-            rows = (await web.get("/api/leadership")).json()["leadership"]["rows"]
-            assert [(each["epoch"], each["leader"], each["start"]) for each in rows] == [
-                (7, 2, -1),
-                (6, 1, 500),
-            ]
-            page = await web.get("/leadership")
-            assert page.status_code == 200
-            assert "trimmed" in page.text
-
-    asyncio.run(scenario())
-    index.close()
-
-
-def test_a_leadership_without_a_leader_is_not_called_present(tmp_path: Path) -> None:
-    index = Index(tmp_path)
-    feed = ImageFeed(index)
-    feed.begin_empty()
-    feed.take_terms([Term(6, 500, 1_000, 2)])
-
-    async def badges(leader: int) -> tuple[bool, bool]:
-        now = DescribeQuorumResponse(
-            leader_id=leader, leader_epoch=6, node_id=1, timestamp_ms=9_000
-        )
-        follower = SimpleNamespace(feed=feed, quorum=Answer(now, 0.0), features=None, problems={})
-        sources = Sources(cast("Follower", follower), index, AlertStates())
-        transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
-            page = (await web.get("/leadership")).text
-            return ">now<" in page, "no leader now" in page
-
-    assert asyncio.run(badges(2)) == (True, False)
-    assert asyncio.run(badges(-1)) == (False, True)
-    index.close()
 
 
 def test_what_nobody_knows_is_not_called_quiet() -> None:
