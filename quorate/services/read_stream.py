@@ -129,7 +129,10 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         self._take(first)
 
     def _is_congested(self) -> bool:
-        return bool(self._ready) or self._outgoing.owed > READS_PER_STREAM_MAX
+        outgoing = self._outgoing
+        # Refusals are owed no longer and yet wait to be written.
+        is_full = outgoing.full_count >= _FULL_MESSAGES_MAX
+        return bool(self._ready) or is_full or outgoing.owed > READS_PER_STREAM_MAX
 
     async def _decongest(self) -> None:
         await self._outgoing.wait_until(lambda: not self._is_congested())
@@ -265,11 +268,9 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         position = self._reads.position(image)
         outgoing = self._outgoing
         while self._ready and outgoing.full_count < _FULL_MESSAGES_MAX:
-            if self._gathered is not outgoing.message:
-                self._gathered, self._gathered_bytes = outgoing.message, 0
             query = self._ready.popleft()
             kind = query.WhichOneof("kind")
-            answer = outgoing.message.answers.add(tag=query.tag)
+            answer = self._add_answer(query)
             response = getattr(answer, kind)
             try:
                 self._answer_of[kind](image, getattr(query, kind), response, self._access)
@@ -278,15 +279,10 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             except QuorateError as error:
                 _fill_refusal(answer, error)
                 size = answer.ByteSize()
-            self._gathered_bytes += size
-            outgoing.settle()
-            if self._gathered_bytes >= _GATHERED_BYTES:
-                if self._gathered is outgoing.message:
-                    outgoing.begin_next_message()
-                if self._ready:
-                    self._is_going_on = True
-                    self._loop.call_soon(self._go_on)
-                    return
+            if self._settle(size) and self._ready:
+                self._is_going_on = True
+                self._loop.call_soon(self._go_on)
+                return
 
     def _go_on(self) -> None:
         self._is_going_on = False
@@ -294,8 +290,26 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         self._answer_ready()
 
     def _refuse(self, query: metadata_pb2.ReadQuery, error: QuorateError) -> None:
-        _fill_refusal(self._outgoing.message.answers.add(tag=query.tag), error)
-        self._outgoing.settle()
+        answer = self._add_answer(query)
+        _fill_refusal(answer, error)
+        self._settle(answer.ByteSize())
+
+    def _add_answer(self, query: metadata_pb2.ReadQuery) -> metadata_pb2.ReadAnswer:
+        message = self._outgoing.message
+        if self._gathered is not message:
+            self._gathered, self._gathered_bytes = message, 0
+        return message.answers.add(tag=query.tag)
+
+    def _settle(self, size: int) -> bool:
+        """Count an answer of so many bytes; return whether its message is full."""
+        outgoing = self._outgoing
+        self._gathered_bytes += size
+        outgoing.settle()
+        if self._gathered_bytes < _GATHERED_BYTES:
+            return False
+        if self._gathered is outgoing.message:
+            outgoing.begin_next_message()
+        return True
 
 
 def _checked_size(answer: metadata_pb2.ReadAnswer) -> int:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
 import pytest
-from google.rpc.error_details_pb2 import ErrorInfo
-from google.rpc.status_pb2 import Status
 
 from quorate.client.limits import READ_MESSAGE_BYTES_MAX, READS_PER_MESSAGE_MAX
-from quorate.services import read_stream
 from quorate.services.admission import ServiceLimits
-from quorum.transport.answers import DETAILS_KEY
-from quorum.v1 import common_pb2
 from quorum.v1.metadata_pb2 import (
     DescribeConfigsRequest,
     DescribeTopicsRequest,
     ListTopicsRequest,
-    ReadAnswer,
-    ReadLevel,
     ReadOptions,
     ReadQuery,
     ReadStreamRequest,
@@ -29,71 +21,19 @@ from quorum.v1.metadata_pb2 import (
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 from statemachine.codec import encode_record
 from statemachine.records import ConfigRecord, TopicRecord
+from tests.support.read_streams import (
+    LINEARIZABLE,
+    LOCAL,
+    answers,
+    at_least,
+    codes,
+    message,
+    reason,
+    with_streams,
+)
 from tests.support.served_node import FakeNode, cluster, serving
 
-LINEARIZABLE = ReadOptions(level=ReadLevel.READ_LEVEL_LINEARIZABLE)
-LOCAL = ReadOptions(level=ReadLevel.READ_LEVEL_LOCAL)
 TOPIC_ID = bytes(range(16))
-
-
-def at_least(offset: int) -> ReadOptions:
-    return ReadOptions(level=ReadLevel.READ_LEVEL_AT_LEAST, at_least_offset=offset)
-
-
-def message(*levels: ReadOptions, first_tag: int = 1, max_wait_ms: int = 0) -> ReadStreamRequest:
-    """One listing of topics at each level, with tags from ``first_tag`` on."""
-    queries = [
-        ReadQuery(tag=tag, list_topics=ListTopicsRequest(read=level))
-        for tag, level in enumerate(levels, first_tag)
-    ]
-    return ReadStreamRequest(queries=queries, max_wait_ms=max_wait_ms)
-
-
-async def answers(stream: Any, count: int) -> dict[int, ReadAnswer]:
-    """The next ``count`` answers, by tag."""
-    found: dict[int, ReadAnswer] = {}
-    while len(found) < count:
-        response = await stream.read()
-        assert response is not grpc.aio.EOF
-        assert response.answers
-        for answer in response.answers:
-            assert answer.tag not in found
-            found[answer.tag] = answer
-    return found
-
-
-def with_streams(
-    scenario: Callable[..., Awaitable[None]], *, nodes: int = 1, streams: int = 1, **options: Any
-) -> None:
-    """Run ``scenario(node, stream...)`` on node 1, which does not lead where there are more."""
-
-    async def run() -> None:
-        _, made = cluster(nodes, leader=nodes)
-        async with serving(*made, **options):
-            async with grpc.aio.insecure_channel(made[0].address) as channel:
-                stub = MetadataServiceStub(channel)  # type: ignore[no-untyped-call]
-                await scenario(made[0], *(stub.ReadStream() for _ in range(streams)))
-
-    asyncio.run(run())
-
-
-async def reason(stream: Any) -> str:
-    """Why the stream has ended."""
-
-    async def to_the_end() -> None:
-        while await stream.read() is not grpc.aio.EOF:
-            pass
-
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await to_the_end()
-    (details,) = (v for k, v in caught.value.trailing_metadata() or () if k == DETAILS_KEY)
-    info = ErrorInfo()
-    assert Status.FromString(details).details[0].Unpack(info)
-    return info.reason
-
-
-def codes(found: dict[int, ReadAnswer]) -> dict[int, str]:
-    return {tag: common_pb2.ErrorCode.Name(answer.error_code)[11:] for tag, answer in found.items()}
 
 
 def test_each_kind_of_query_is_answered_from_one_image() -> None:
@@ -267,70 +207,6 @@ def test_a_message_that_no_client_sends_ends_the_stream(
     with_streams(scenario)
 
 
-def named(node: FakeNode, names: Sequence[str]) -> None:
-    for number, name in enumerate(names, 1):
-        node.commit(encode_record(TopicRecord(name, number.to_bytes(16, "big"))))
-
-
-def test_large_answers_leave_in_many_messages_and_none_is_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Goal: no message grows beyond its bound. Method: a bound that three answers exceed."""
-    monkeypatch.setattr(read_stream, "_GATHERED_BYTES", 600)
-
-    async def scenario(node: FakeNode, stream: Any) -> None:
-        named(node, ["n" * 200])
-        await stream.write(message(*[LOCAL] * 100))
-        found: set[int] = set()
-        while len(found) < 100:
-            response = await stream.read()
-            assert response.ByteSize() < 600 + 300
-            found |= {answer.tag for answer in response.answers}
-
-    with_streams(scenario)
-
-
-def test_a_client_that_reads_nothing_makes_the_node_hold_little(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Goal: a few messages, however much is asked for. Method: a write that does not end."""
-    monkeypatch.setattr(read_stream, "_GATHERED_BYTES", 600)
-    made: list[read_stream.ReadSession] = []
-    create = read_stream.ReadSession.__init__
-
-    def kept(self: read_stream.ReadSession, *arguments: Any) -> None:
-        create(self, *arguments)
-        made.append(self)
-
-    monkeypatch.setattr(read_stream.ReadSession, "__init__", kept)
-
-    async def scenario(node: FakeNode, stream: Any) -> None:
-        named(node, ["n" * 60_000])
-        await stream.write(message(*[LOCAL] * 500))
-        while not made or not made[0]._ready:
-            await asyncio.sleep(0)
-        for _ in range(100):
-            await asyncio.sleep(0)
-            held = made[0]._outgoing.waiting
-            assert held <= 4
-        assert set(await answers(stream, 500)) == set(range(1, 501))
-
-    with_streams(scenario)
-
-
-def test_an_answer_that_no_message_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_stream, "_ANSWER_BYTES_MAX", 100)
-
-    async def scenario(node: FakeNode, stream: Any) -> None:
-        named(node, ["n" * 200])
-        await stream.write(message(LOCAL))
-        found = await answers(stream, 1)
-        assert codes(found) == {1: "MESSAGE_TOO_LARGE"}
-        assert not found[1].HasField("list_topics")
-
-    with_streams(scenario)
-
-
 def test_a_stream_that_ends_leaves_nothing_behind() -> None:
     async def scenario(node: FakeNode, stream: Any) -> None:
         node.auto_confirm = False
@@ -370,27 +246,5 @@ def test_a_client_that_half_closes_gets_all_its_answers() -> None:
         node.reads.pop()(node.log.end)
         assert set(await answers(stream, 1)) == {1}
         assert await stream.read() is grpc.aio.EOF
-
-    with_streams(scenario)
-
-
-def test_a_stream_with_too_many_open_queries_is_not_read_from(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Goal: a bound on what one stream holds. Method: a bound of ten, and thirty messages."""
-    monkeypatch.setattr(read_stream, "READS_PER_STREAM_MAX", 10)
-
-    async def scenario(node: FakeNode, stream: Any) -> None:
-        node.auto_confirm = False
-        for tag in range(1, 31):
-            await stream.write(message(LINEARIZABLE, first_tag=tag))
-        answered: set[int] = set()
-        while len(answered) < 30:
-            await node.has_reads(min(11, 30 - len(answered)))
-            for _ in range(50):
-                await asyncio.sleep(0)
-            assert len(node.reads) <= 11
-            node.reads.pop(0)(node.log.end)
-            answered |= set(await answers(stream, 1))
 
     with_streams(scenario)
