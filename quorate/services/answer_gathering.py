@@ -3,7 +3,9 @@
 A local read is answered in the turn that reads it. With many readers on a stream, each small
 message with a few answers wakes a few readers, whose next queries are small messages again. So the
 answers wait until as many are ready as the last message had: then all readers that the last message
-woke have come back, and further ones are unlikely.
+woke have come back, and further ones are unlikely. A message that has waited in vain lowers that
+number by a quarter only: after a pause of the client the first message has few answers, and must
+not be followed by small ones for ever.
 
 Whether there are more readers than the last message had is found by trials: now and then a message
 waits for ``HOLD_SECONDS_MAX``, whatever it has. A trial that finds nobody makes the next one rarer.
@@ -51,7 +53,7 @@ class AnswerGathering:
             self._every = (
                 _TRIAL_EVERY_MIN if is_fruitful else min(2 * self._every, _TRIAL_EVERY_MAX)
             )
-        self._expected = answers
+        self._expected = max(answers, self._expected * 3 // 4)
 
     def sent(self, answers: int) -> None:
         """Record that a message with so many answers left."""

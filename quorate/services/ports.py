@@ -194,8 +194,8 @@ class ServedNode(CheckpointedNode, Protocol):
         Call it after submitting all commands of one message. Has no effect without commands.
         """
 
-    def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
-        """Find a linearizable read position, as leader or by a request to the leader.
+    def confirm_read(self, on_outcome: Callable[[int | None], None], reads: int = 1) -> None:
+        """Find a linearizable position for so many reads, as leader or by a request to the leader.
 
         The outcome is an exclusive offset that the image must reach; None if no position was
         confirmed.

@@ -192,7 +192,7 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         self._outgoing.may_hold = False
         seconds = min(message.max_wait_ms / 1000 or WAIT_SECONDS_MAX, WAIT_SECONDS_MAX)
         if unconfirmed and (held := self._hold(unconfirmed, seconds, -1)):
-            self._node.confirm_read(partial(self._on_confirmed, held))
+            self._node.confirm_read(partial(self._on_confirmed, held), len(unconfirmed))
         for offset, waiting in by_offset.items():
             if self._node.image.provenance.end_offset >= offset:
                 self._go_on_with(waiting)

@@ -245,7 +245,7 @@ class FakeNode:
     def evaluate_submitted(self) -> None:
         """Do nothing: commands are evaluated when they are submitted."""
 
-    def confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
+    def confirm_read(self, on_outcome: Callable[[int | None], None], reads: int = 1) -> None:
         if self.auto_confirm:
             on_outcome(self.high_watermark)
         else:

@@ -34,10 +34,10 @@ def test_readers_at_the_same_time_share_rounds() -> None:
         rounds = 0
         confirm = nodes[0].confirm_read
 
-        def counted(on_outcome: Callable[[int | None], None]) -> None:
+        def counted(on_outcome: Callable[[int | None], None], reads: int = 1) -> None:
             nonlocal rounds
             rounds += 1
-            confirm(on_outcome)
+            confirm(on_outcome, reads)
 
         nodes[0].confirm_read = counted  # type: ignore[method-assign]
         await asyncio.gather(*(client.list_topics(read=LINEARIZABLE) for _ in range(200)))
@@ -48,7 +48,7 @@ def test_readers_at_the_same_time_share_rounds() -> None:
 
 def test_a_node_that_does_not_lead_sends_the_client_to_the_leader() -> None:
     async def scenario(nodes: list[FakeNode], _servers: Any, client: Client) -> None:
-        nodes[0].confirm_read = lambda on_outcome: on_outcome(None)  # type: ignore[method-assign]
+        nodes[0].confirm_read = lambda on_outcome, _reads=1: on_outcome(None)  # type: ignore[method-assign]
         answer = await client.list_topics(read=LINEARIZABLE)
         assert answer.position.node_id == 2
         assert client.leader == nodes[1].address

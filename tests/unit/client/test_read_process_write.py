@@ -43,7 +43,7 @@ class CopyingNode(Node):
     def image(self):
         return self.bench.controller.image
 
-    def confirm_read(self, on_outcome):
+    def confirm_read(self, on_outcome, _reads=1):
         on_outcome(self.image.provenance.end_offset)
 
 

@@ -1,4 +1,4 @@
-"""A lone read is never held; those that come while another waits are passed on together."""
+"""A lone read is never held; readers that come back one by one are confirmed together."""
 
 from __future__ import annotations
 
@@ -8,58 +8,117 @@ from typing import Any, cast
 from quorate.server.read_gathering import HOLD_SECONDS_MAX, ReadGathering
 
 
-class Loop:
-    """Notes what is to be called later."""
+class Timer:
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class Bench:
+    """A gathering, its timer, and the confirmations that it began."""
 
     def __init__(self) -> None:
-        self.due: list[tuple[float, Callable[[], None]]] = []
+        self.timers: list[Timer] = []
+        self.begun: list[Callable[[int | None], None]] = []
+        self.outcomes: list[int | None] = []
+        self.reads = ReadGathering(cast("Any", self), self.begun.append)
 
-    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        self.due.append((seconds, call))
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        assert seconds == HOLD_SECONDS_MAX
+        self.timers.append(Timer(call))
+        return self.timers[-1]
+
+    @property
+    def is_timed(self) -> bool:
+        return any(timer.call for timer in self.timers)
 
     def pass_time(self) -> None:
-        ((seconds, call),) = self.due
-        assert seconds == HOLD_SECONDS_MAX
-        self.due.clear()
+        (call,) = (timer.call for timer in self.timers if timer.call)
+        self.timers.clear()
         call()
 
+    def add(self, reads: int = 1) -> None:
+        self.reads.add(self.outcomes.append, reads)
 
-def gathering() -> tuple[Loop, list[Callable[[int | None], None]], ReadGathering]:
-    loop, begun = Loop(), cast("list[Callable[[int | None], None]]", [])
-    return loop, begun, ReadGathering(cast("Any", loop), begun.append)
+    def confirm_all(self) -> int:
+        """Decide what was begun, and return how many outcomes that were."""
+        begun = list(self.begun)
+        self.begun.clear()
+        for each in begun:
+            each(7)
+        return len(begun)
 
 
 def test_reads_one_after_the_other_are_not_held() -> None:
-    loop, begun, reads = gathering()
-    outcomes: list[int | None] = []
+    bench = Bench()
     for number in range(5):
-        reads.add(outcomes.append)
-        begun.pop()(number)
-        assert outcomes[-1] == number
-    assert not loop.due
+        bench.add()
+        assert bench.confirm_all() == 1
+        assert bench.outcomes == [7] * (number + 1)
+    assert not bench.timers
 
 
-def test_reads_that_find_another_waiting_are_passed_on_together() -> None:
-    loop, begun, reads = gathering()
-    outcomes: list[int | None] = []
-    for _ in range(5):
-        reads.add(outcomes.append)
-    assert len(begun) == 1
-    loop.pass_time()
-    assert len(begun) == 5
-    for number, each in enumerate(begun):
-        each(number)
-    assert outcomes == [0, 1, 2, 3, 4]
-    reads.add(outcomes.append)
-    assert len(begun) == 6
+def test_readers_that_come_back_one_by_one_share_the_next_round() -> None:
+    bench = Bench()
+    bench.add(64)
+    bench.confirm_all()
+    bench.add(3)
+    bench.add(60)
+    assert not bench.begun
+    bench.add(1)
+    assert len(bench.begun) == 3
+    assert not bench.is_timed, "it would cut the next gathering short"
+
+
+def test_reads_under_way_count_so_two_groups_alternate_without_holding() -> None:
+    bench = Bench()
+    bench.add(32)
+    bench.add(32)
+    first, second = bench.begun
+    bench.begun.clear()
+    first(7)
+    bench.add(32)
+    assert len(bench.begun) == 1, "32 are under way, so all are there"
+    second(7)
+    bench.add(32)
+    assert len(bench.begun) == 2
+    assert not bench.timers
+
+
+def test_a_reader_that_remains_is_held_a_few_times_only() -> None:
+    bench = Bench()
+    bench.add(4)
+    bench.confirm_all()
+    held = 0
+    for _ in range(10):
+        bench.add()
+        if bench.is_timed:
+            bench.pass_time()
+            held += 1
+        assert bench.confirm_all() == 1
+    assert held <= 3
+
+
+def test_a_pause_of_the_client_does_not_end_the_gathering() -> None:
+    bench = Bench()
+    bench.add(64)
+    bench.confirm_all()
+    bench.add(1)
+    bench.pass_time()
+    assert bench.confirm_all() == 1
+    bench.add(40)
+    assert not bench.begun
+    bench.add(8)
+    assert bench.confirm_all() == 2
 
 
 def test_a_failed_read_counts_no_longer() -> None:
     """Also one that is refused at once."""
-    loop = Loop()
-    outcomes: list[int | None] = []
-    reads = ReadGathering(cast("Any", loop), lambda on_outcome: on_outcome(None))
-    reads.add(outcomes.append)
-    reads.add(outcomes.append)
-    assert outcomes == [None, None]
-    assert not loop.due
+    bench = Bench()
+    reads = ReadGathering(cast("Any", bench), lambda on_outcome: on_outcome(None))
+    reads.add(bench.outcomes.append, 1)
+    reads.add(bench.outcomes.append, 1)
+    assert bench.outcomes == [None, None]
+    assert not bench.timers

@@ -71,12 +71,21 @@ def test_a_lone_reader_is_held_in_one_of_a_thousand_reads() -> None:
     assert readers.held_to_the_end < 8 + 10
 
 
-def test_a_reader_that_remains_waits_once_for_the_others() -> None:
+def test_a_reader_that_remains_waits_a_few_times_for_the_others() -> None:
     readers = Readers()
     readers.run(4, 50)
     held = readers.held_to_the_end
-    assert readers.run(1, 5) == [1] * 5
-    assert readers.held_to_the_end <= held + 1
+    assert readers.run(1, 9) == [1] * 9
+    assert readers.held_to_the_end <= held + 3
+
+
+def test_a_pause_of_the_client_does_not_end_the_gathering() -> None:
+    """Method: a held message times out with one answer."""
+    readers = Readers()
+    readers.run(4, 300)
+    readers.gathering.timed_out(1)
+    readers.gathering.sent(1)
+    assert min(readers.run(4, 20)) >= 3
 
 
 def test_further_readers_are_found_by_a_trial() -> None:

@@ -211,11 +211,11 @@ def test_an_unconfirmed_read_and_a_read_ahead_of_the_image_are_refused(
 ) -> None:
     async def scenario(node: FakeNode, channel: Any, server: Any) -> None:
         linearizable = ReadOptions(level=ReadLevel.READ_LEVEL_LINEARIZABLE)
-        node.confirm_read = lambda on_outcome: on_outcome(None)  # type: ignore[method-assign]
+        node.confirm_read = lambda on_outcome, _reads=1: on_outcome(None)  # type: ignore[method-assign]
         refused = await reason(channel, method, request(method, read=linearizable))
         assert refused == "NOT_LEADER_OR_FOLLOWER"
         monkeypatch.setattr("quorate.services.reads.WAIT_SECONDS_MAX", 0.01)
-        node.confirm_read = lambda on_outcome: None  # type: ignore[method-assign]
+        node.confirm_read = lambda on_outcome, _reads=1: None  # type: ignore[method-assign]
         refused = await reason(channel, method, request(method, read=linearizable))
         assert refused == "REQUEST_TIMED_OUT"
         ahead = ReadOptions(level=ReadLevel.READ_LEVEL_AT_LEAST, at_least_offset=10**6)
