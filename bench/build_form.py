@@ -16,6 +16,7 @@ from quorum.core.replication import commitment
 OPTIMISED = "--enable-optimizations"
 COMPILED: tuple[ModuleType, ...] = (batch_decode, commitment)
 """Modules that every compiled wheel has compiled."""
+UNKNOWN_FORM = "these figures do not say how they were built"
 
 
 def is_compiled(modules: tuple[ModuleType, ...] = COMPILED) -> bool:

@@ -1,14 +1,19 @@
 """Draw the figures of a run as SVG: ``python -m bench --plots FOLDER``.
 
 One file per part that was measured: ``bench-writes.svg`` and ``bench-scale.svg``. Equal figures
-give equal files. Needs matplotlib (the extra ``plots``).
+give equal files. Needs matplotlib (the extra ``plots``). ``python -m bench.plots FOLDER
+FIGURES...`` draws the JSON of earlier runs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from bench.build_form import UNKNOWN_FORM, first_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
 
 _SIZE_INCHES = (9.0, 3.4)
 _GROWTH_TARGET = 1.5
-"""An operation may cost this many times as much per partition at the largest size (630.18)."""
+"""An operation may cost this many times as much at the largest size (630.18)."""
 
 
 def draw(figures: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -37,6 +42,8 @@ def draw(figures: Mapping[str, Any], folder: Path) -> list[Path]:
         with matplotlib.rc_context({"svg.hashsalt": part, "font.size": 9}):
             figure = Figure(figsize=_SIZE_INCHES, layout="constrained")
             draw_part(figure, figures)
+            if form := first_line(figures.get("unoptimised", [UNKNOWN_FORM])):
+                figure.suptitle(form, color="red")
             figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
         written.append(path)
     return written
@@ -58,7 +65,7 @@ def _writes(figure: Figure, figures: Mapping[str, Any]) -> None:
 
 
 def _scale(figure: Figure, figures: Mapping[str, Any]) -> None:
-    """Memory by size, and how the cost of each operation per partition grows from the smallest."""
+    """Memory by size, and how the cost of each operation grows from the smallest."""
     memory, growth = figure.subplots(1, 2)
     images = figures["scale"]["images"]
     sizes = [each["partitions"] for each in images]
@@ -68,7 +75,7 @@ def _scale(figure: Figure, figures: Mapping[str, Any]) -> None:
         costs = [cost(each) for each in images]
         growth.plot(sizes, [each / costs[0] for each in costs], marker="o", label=name)
     growth.axhline(_GROWTH_TARGET, color="grey", linestyle="--", linewidth=1)
-    _style(growth, "cost per partition, times that of the smallest", "partitions", sizes)
+    _style(growth, "cost, times that of the smallest", "partitions", sizes)
     growth.legend(frameon=False)
 
 
@@ -77,6 +84,7 @@ _COSTS: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "image to checkpoint": lambda image: 1 / image["checkpoint_records_per_second"],
     "iteration": lambda image: 1 / image["iterated_per_second"],
     "fence": lambda image: image["fence_ms"] / image["fenced_partitions"],
+    "lookup of a topic": lambda image: image["describe_us"],
 }
 
 _PARTS: dict[str, Callable[[Figure, Mapping[str, Any]], None]] = {
@@ -93,3 +101,14 @@ def _style(axes: Axes, title: str, label: str, ticks: list[int]) -> None:
     axes.minorticks_off()
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def main(folder: str, paths: Sequence[str]) -> None:
+    """Draw the figures of these files into ``folder``."""
+    for path in paths:
+        for drawn in draw(json.loads(Path(path).read_text(encoding="utf-8")), Path(folder)):
+            print(drawn)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.build_form import first_line
+from bench.build_form import UNKNOWN_FORM, first_line
 from bench.scale import scale_rows
 from bench.targets import target_rows
 
@@ -85,9 +85,6 @@ def _failover_row(text: str, figures: Mapping[str, Any]) -> list[str]:
     return [text, f"{figures['p50_ms']:,.0f} ms", spread]
 
 
-_UNKNOWN = "these figures do not say how they were built"
-
-
 def render(figures: Mapping[str, Any]) -> str:
     """Return both tables, behind a line that names what the build lacks.
 
@@ -96,7 +93,7 @@ def render(figures: Mapping[str, Any]) -> str:
     ``rounds`` is the number of rounds counted and of rounds disturbed; ``stolen`` is the largest
     steal share of the counted rounds.
     """
-    form = first_line(figures.get("unoptimised", [_UNKNOWN]))
+    form = first_line(figures.get("unoptimised", [UNKNOWN_FORM]))
     lines = [form, ""] if form else []
     if any(figures.get(part) for part in LOADS):
         lines += _table(_load_rows(figures))

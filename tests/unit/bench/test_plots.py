@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.plots import draw
+from bench.plots import draw, main
 
 SIZES = (10_000, 1_000_000)
 IMAGES = [
     {
         "partitions": size, "bytes_per_partition": 400.0, "load_records_per_second": 2e5,
         "checkpoint_records_per_second": 2e5, "iterated_per_second": 6e6, "fence_ms": 2.0,
-        "fenced_partitions": size * 3 // 100,
+        "fenced_partitions": size * 3 // 100, "describe_us": 0.5,
     }
     for size in SIZES
 ]  # fmt: skip
@@ -27,7 +28,7 @@ WRITES = [{"clients": each, "rate": each * 100.0, "p50_ms": 2.0} for each in (1,
         ({"writes": WRITES, "peers": {"etcd": {"writes": WRITES}, "zookeeper": {}}},
          ["bench-writes.svg"], ["quorate", "etcd", "256"]),
         ({"writes": [], "peers": {}, "scale": {"images": IMAGES}},
-         ["bench-scale.svg"], ["1,000,000", "fence", "iteration"]),
+         ["bench-scale.svg"], ["1,000,000", "fence", "iteration", "lookup of a topic"]),
         ({"writes": [], "peers": {}}, [], []),
     ],
 )  # fmt: skip
@@ -43,3 +44,23 @@ def test_each_measured_part_is_drawn(
     assert [path.read_text() for path in draw(figures, tmp_path / "again")] == [
         path.read_text() for path in paths
     ]
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ({"unoptimised": []}, ""),
+        ({"unoptimised": ["it is slow"]}, "UNOPTIMISED BUILD: it is slow."),
+        ({}, "UNOPTIMISED BUILD: these figures do not say how they were built."),
+    ],
+)
+def test_a_plot_says_first_what_the_build_lacks(
+    tmp_path: Path, form: dict[str, Any], line: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    stored = tmp_path / "figures.json"
+    stored.write_text(json.dumps({**form, "writes": WRITES, "peers": {}}))
+    main(str(tmp_path), [str(stored)])
+    text = (tmp_path / "bench-writes.svg").read_text()
+    assert (f"<!-- {line} -->" in text) == bool(line)
+    assert ("UNOPTIMISED" in text) == bool(line)
