@@ -67,7 +67,8 @@ class HealthChecks:
         if applied == 0:
             return "nothing has been applied yet"
         lag = self._node.high_watermark - applied
-        if lag <= 0 or self._replica.driver.is_delivery_due:
+        # A follower applies new commits together, and when the write of their records is done.
+        if lag <= 0 or not self._replica.driver.has_delivery_left:
             return None
         return f"the image is {lag} records behind the high watermark"
 

@@ -110,11 +110,12 @@ class DeferredDelivery:
         self._is_urgent = False
         self.is_due = False
         """Whether ``on_due`` was called for new commits and nothing was delivered since."""
-        self._has_rest = False
+        self.has_rest = False
+        """Whether the last turn delivered enough, and more is left."""
 
     def note(self, progress: Iterable[Progress | LocalEvent], delivered_end: int) -> None:
         """Defer progress; the listener has the records below ``delivered_end``."""
-        if self._is_urgent or self._has_rest:
+        if self._is_urgent or self.has_rest:
             return
         is_urgent = False
         for each in progress:
@@ -131,9 +132,9 @@ class DeferredDelivery:
 
     def delivered(self) -> None:
         """Reset: the listener gets all deferred progress now."""
-        self.is_due = self._is_urgent = self._has_rest = False
+        self.is_due = self._is_urgent = self.has_rest = False
 
     def leave_rest(self) -> None:
         """Ask for another turn: the last one delivered enough, and more is left."""
-        self._has_rest = True
+        self.has_rest = True
         self._on_due(True)  # noqa: FBT003 - the host's callback

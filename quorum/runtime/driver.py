@@ -133,6 +133,11 @@ class Driver:
         """Whether new commits gather for ``deliver``; not for the rest of many older ones."""
         return self._deferred is not None and self._deferred.is_due
 
+    @property
+    def has_delivery_left(self) -> bool:
+        """Whether older commits are left that take more turns of ``deliver``."""
+        return self._deferred is not None and self._deferred.has_rest
+
     # ------------------------------------------------------------------ entry points
 
     def prepare(self, state: DurableState, *, delivered_end: int, last_timestamp: int) -> None:
@@ -271,11 +276,7 @@ class Driver:
         return now_ms
 
     def deliver(self) -> None:
-        """Deliver deferred progress to the listener, if any.
-
-        A replica that does not lead delivers ``delivery_turn_bytes``, and the host is asked for
-        another call: messages of peers come in between.
-        """
+        """Deliver deferred progress; a replica that does not lead ``delivery_turn_bytes`` of it."""
         deferred = self._deferred
         if deferred is None or self.node.is_leader:
             self._deliver_all()
@@ -283,6 +284,7 @@ class Driver:
         deferred.delivered()
         self._drain_progress(self._host.delivery_turn_bytes)
         if self._progress and not self._is_draining:
+            # The host is asked for another call; messages of peers come in between.
             deferred.leave_rest()
 
     def _deliver_all(self) -> None:

@@ -198,6 +198,20 @@ def problem(bench: LoneReplica, check: str) -> str | None:
     return next(each.probe() for each in checks if each.name == check)
 
 
+def test_a_follower_is_ready_while_it_writes() -> None:
+    """Goal: no probe fails under load. Method: commits come with records that are being written."""
+    bench, _ = following()
+    answer(bench, high_watermark=1, records=record_at(0))
+    bench.persist()
+    bench.replica.deliver()
+    answer(bench, high_watermark=2, records=record_at(1))
+    assert bench.replica.node.high_watermark == 2
+    assert bench.replica.controller.image.provenance.end_offset == 1
+    assert problem(bench, "caught_up") is None
+    bench.persist()
+    assert problem(bench, "caught_up") is None
+
+
 def test_many_commits_are_applied_in_turns() -> None:
     """Goal: peers do not wait for a long delivery. Method: ten batches, two in each turn."""
     bench, due = following()
