@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import grpc
+
 from quorate.client.client import Client
 from quorate.client.errors import OutcomeUnknownError, RefusedError, UnavailableError
 from quorate.demo.workload import Workload
@@ -94,9 +96,15 @@ class Load:
         seed: int,
         config_writers: int = 6,
         topic_writers: int = 1,
+        credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
         self.ledger = ledger
-        self.client = Client(addresses, client_id="load", timeout_seconds=TIMEOUT_SECONDS)
+        self.client = Client(
+            addresses,
+            client_id="load",
+            timeout_seconds=TIMEOUT_SECONDS,
+            credentials=credentials,
+        )
         self._workload = Workload(self.client, cluster_id, seed=seed, brokers=BROKERS)
         self._rng = random.Random(seed)
         self._config_writers = config_writers

@@ -30,9 +30,11 @@ BOUND: Mapping[str, Any] = {
 }
 
 
-def render(values: Mapping[str, Any], release: str = "quorate") -> list[dict[str, Any]]:
+def render(
+    values: Mapping[str, Any], release: str = "quorate", chart: Path = CHART
+) -> list[dict[str, Any]]:
     """Every object that ``helm install`` would create."""
-    done = helm("template", release, str(CHART), "--namespace", NAMESPACE, values=values)
+    done = helm("template", release, str(chart), "--namespace", NAMESPACE, values=values)
     assert done.returncode == 0, done.stderr
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 

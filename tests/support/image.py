@@ -15,9 +15,9 @@ def base_images() -> list[str]:
     return [words[1].split()[0] for words in instructions() if words[0] == "FROM"]
 
 
-def image_environment() -> dict[str, str]:
+def image_environment(dockerfile: Path = DOCKERFILE) -> dict[str, str]:
     """What ``ENV`` sets in the image, without PATH."""
-    text = " ".join(words[1] for words in _last_stage("ENV"))
+    text = " ".join(words[1] for words in _last_stage("ENV", dockerfile))
     found = dict(re.findall(r"(\w+)=(\S+)", text))
     del found["PATH"]
     return found
@@ -44,15 +44,15 @@ def healthcheck() -> list[str]:
     return found
 
 
-def default_command() -> list[str]:
+def default_command(dockerfile: Path = DOCKERFILE) -> list[str]:
     """Entry point and arguments of a container that is given neither."""
-    parts = [*_last_stage("ENTRYPOINT"), *_last_stage("CMD")]
+    parts = [*_last_stage("ENTRYPOINT", dockerfile), *_last_stage("CMD", dockerfile)]
     return [word for words in parts for word in json.loads(words[1])]
 
 
-def _last_stage(name: str) -> list[list[str]]:
+def _last_stage(name: str, dockerfile: Path = DOCKERFILE) -> list[list[str]]:
     found: list[list[str]] = []
-    for words in instructions():
+    for words in instructions(dockerfile):
         if words[0] == "FROM":
             found = []
         elif words[0] == name:
@@ -60,11 +60,11 @@ def _last_stage(name: str) -> list[list[str]]:
     return found
 
 
-def instructions() -> list[list[str]]:
+def instructions(dockerfile: Path = DOCKERFILE) -> list[list[str]]:
     """Each instruction as its name and the rest of its lines."""
     lines = [
         line
-        for line in DOCKERFILE.read_text(encoding="utf-8").splitlines()
+        for line in dockerfile.read_text(encoding="utf-8").splitlines()
         if line.strip() and not line.lstrip().startswith("#")
     ]
     joined = "\n".join(lines).replace("\\\n", " ")

@@ -15,14 +15,22 @@ _PAUSE_S = 0.05
 
 
 class Controller:
-    """Used by one thread. ``statuses`` has the exit code of each pod that was stopped."""
+    """Used by one thread. ``statuses`` has the exit code of each pod that was stopped.
 
-    def __init__(self, wanted: PodSet, folder: Path) -> None:
+    ``unready_max`` is how many pods of the release that the last update brought were not ready at a
+    time; pods of the one before are not this release's affair. ``events`` are all of them that
+    were ready and then not.
+    """
+
+    def __init__(self, wanted: PodSet, folder: Path, secrets: Path) -> None:
         self.wanted = wanted
         self.running: dict[int, RunningPod] = {}
         self.statuses: list[int] = []
         self.pre_stops: list[str] = []
+        self.unready_max = 0
+        self.events: list[str] = []
         self._folder = folder
+        self._secrets = secrets
 
     def create_all(self) -> None:
         """Start every pod: all at once, or each when the one before is ready."""
@@ -51,14 +59,22 @@ class Controller:
 
     def roll(self, wanted: PodSet) -> None:
         """Replace pods one at a time, the highest number first, each when the last is available."""
+        assert wanted.fixed == self.wanted.fixed, "Kubernetes refuses this update"
         self.wanted = wanted
+        self.unready_max = 0
         for ordinal in sorted(self.running, reverse=True):
             self._delete(ordinal)
             self._create(ordinal)
             self.wait_available(ordinal)
 
+    def refresh_secrets(self) -> None:
+        """Let every pod see Secrets as they are by now."""
+        for each in self.running.values():
+            each.refresh()
+
     def scale(self, wanted: PodSet) -> None:
         """Create pods that are missing, or stop those beyond, the highest number first."""
+        assert wanted.fixed == self.wanted.fixed, "Kubernetes refuses this update"
         for ordinal, pod in self.running.items():
             if ordinal < len(wanted.pods):
                 assert wanted.pods[ordinal] == pod.pod, "scaling alone replaces no pod"
@@ -73,7 +89,7 @@ class Controller:
             self._delete(ordinal)
 
     def _create(self, ordinal: int) -> None:
-        pod = RunningPod(self.wanted.pods[ordinal], self._folder)
+        pod = RunningPod(self.wanted.pods[ordinal], self._folder, self._secrets)
         self.running[ordinal] = pod
         if self.wanted.publishes_not_ready:
             self._publish()
@@ -100,6 +116,14 @@ class Controller:
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_S:g} s"
+            unready = [pod for pod in self.running.values() if not pod.is_ready]
+            updated = [pod for pod in unready if pod.pod in self.wanted.pods]
+            self.unready_max = max(self.unready_max, len(updated))
+            self.events += [
+                event for pod in unready for event in pod.events if event not in self.events
+            ]
+            problems = {pod.pod.name: pod.problem for pod in unready if pod.problem}
+            assert not problems, f"{what}: {problems}"
             time.sleep(_PAUSE_S)
             if not self.wanted.publishes_not_ready:
                 self._publish()

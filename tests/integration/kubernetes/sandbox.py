@@ -1,31 +1,59 @@
 """A pod's network and file system on this machine: a namespace of its own, and an address.
 
-Everything happens inside of namespaces that ``ENTER`` makes, so it needs no root, and nothing of it
-is left when their first process ends. The bridge is the pods' network; the process that calls this
-stands for the kubelet and every other pod, and reaches all of them. Names are lines of /etc/hosts.
+Everything happens inside of namespaces that ``enter()`` makes, so it needs no root, and nothing of
+it is left when their first process ends. The bridge is the pods' network; the process that calls
+this stands for the kubelet and every other pod, and reaches all of them. Names are lines of
+/etc/hosts.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
 ROOT = Path(__file__).resolve().parents[3]
-ENTER = (
-    "unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child",
-    "--mount-proc",
-)  # fmt: skip
-"""Command that runs the rest in namespaces of its own. When that ends, all in them does."""
+_OWN_NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_LIBRARIES = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
+_FOR_EVERYBODY = 0o005
 BRIDGE = "pods"
 BRIDGE_ADDRESS = "10.244.0.1"
 PATIENCE_S = 30.0
 
 _places = itertools.count(2)
+
+
+def has_users() -> bool:
+    """Whether a pod can have a user of its own: for root, if others may read what runs."""
+    return os.geteuid() == 0 and all(
+        path.stat().st_mode & _FOR_EVERYBODY == _FOR_EVERYBODY for path in (ROOT, *_LIBRARIES)
+    )
+
+
+def enter() -> list[str]:
+    """Command that runs the rest in namespaces of its own. When that ends, all in them does."""
+    if has_users():
+        return ["unshare", *_OWN_NAMESPACES]
+    return ["unshare", "--user", "--map-root-user", *_OWN_NAMESPACES]
+
+
+def make_folders(paths: Iterable[str]) -> None:
+    """Let folders be on this machine, for this process and all pods only."""
+    for path in map(Path, paths):
+        if not path.exists():
+            place = next(each for each in path.parents if each.exists())
+            _run("mount", "-t", "tmpfs", "none", "/mnt")
+            for each in ("upper", "work"):
+                Path("/mnt", each).mkdir()
+            options = f"lowerdir={place},upperdir=/mnt/upper,workdir=/mnt/work"
+            _run("mount", "-t", "overlay", "overlay", "-o", options, str(place))
+            path.mkdir(parents=True)
 
 
 def make_network(folder: Path) -> None:
@@ -47,8 +75,19 @@ def publish(folder: Path, addresses: Mapping[str, str]) -> None:
 class Sandbox:
     """What the containers of one pod share. A pod that is made again gets another address."""
 
-    def __init__(self, name: str, mounts: Mapping[str, Path | None], *, is_read_only: bool) -> None:
-        """``mounts``: folders by path in the pod; None is an empty one that ends with the pod."""
+    def __init__(
+        self,
+        name: str,
+        mounts: Mapping[str, Path | None],
+        *,
+        is_read_only: bool,
+        read_only: Collection[str] = (),
+        programs: Collection[Path] = (ROOT,),
+    ) -> None:
+        """``mounts``: folders by path in the pod; None is an empty one that ends with the pod.
+
+        ``programs`` are folders of this machine that the pod finds where they are, with Python.
+        """
         place = next(_places)
         self.name = name
         self.address = f"10.244.{place // 250}.{place % 250 + 2}"
@@ -57,7 +96,7 @@ class Sandbox:
         )
         self._wait_for_namespaces()
         self._connect(f"veth{place}")
-        self._mount(mounts, is_read_only=is_read_only)
+        self._mount(mounts, read_only, (*programs, *_LIBRARIES), is_read_only=is_read_only)
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The command that runs ``words`` in this pod."""
@@ -91,30 +130,43 @@ class Sandbox:
         _run(*inside, "ip", "link", "set", "eth0", "up")
         _run(*inside, "ip", "link", "set", "lo", "up")
 
-    def _mount(self, mounts: Mapping[str, Path | None], *, is_read_only: bool) -> None:
+    def _mount(
+        self,
+        mounts: Mapping[str, Path | None],
+        read_only: Collection[str],
+        programs: Collection[Path],
+        *,
+        is_read_only: bool,
+    ) -> None:
         lines = ["set -e"]
-        for path, folder in mounts.items():
-            if path == "/tmp":
-                continue
-            # The parent exists on every machine, the folder in it does not.
-            parent = quote(str(Path(path).parent))
-            lines += [f"mount -t tmpfs none {parent}", f"mkdir {quote(path)}"]
+        wanted = {path: folder for path, folder in mounts.items() if path != "/tmp"}
+        # The parent exists on every machine, or was made; the folder in it does not.
+        for parent in sorted({str(Path(path).parent) for path in wanted}):
+            lines.append(f"mount -t tmpfs -o mode=0755 none {quote(parent)}")
+        for path, folder in wanted.items():
+            lines.append(f"mkdir {quote(path)}")
             if folder is not None:
                 lines.append(f"mount --bind {quote(str(folder))} {quote(path)}")
-        # What runs is the checkout, which may be below /tmp.
-        kept = {str(each) for each in (ROOT, Path(sys.prefix).resolve()) if _is_below_tmp(each)}
-        lines.append("mount -t tmpfs none /mnt")
-        for path in sorted(kept):
-            inside = quote(f"/mnt/{path[5:]}")
-            lines += [f"mkdir -p {inside}", f"mount --bind {quote(path)} {inside}"]
-        lines.append("mount --rbind /mnt /tmp")
+            if path in read_only:
+                lines.append(f"mount -o remount,bind,ro {quote(path)}")
+        # What runs are folders of this machine, which may be below /tmp, or in somebody's home.
+        for place in {Path("/tmp"), *filter(None, map(_closed_folder, programs))}:
+            lines.append(
+                f"mount -t tmpfs -o mode={1777 if place == Path('/tmp') else 755} none /mnt"
+            )
+            for path in sorted(each for each in programs if each.is_relative_to(place)):
+                inside = quote(str("/mnt" / path.relative_to(place)))
+                lines += [f"mkdir -p {inside}", f"mount --bind {quote(str(path))} {inside}"]
+            lines.append(f"mount --rbind /mnt {quote(str(place))}")
         if is_read_only:
             lines.append("mount -o remount,bind,ro /")
         _run(*self._enter("--mount"), "sh", "-c", "\n".join(lines))
 
 
-def _is_below_tmp(path: Path) -> bool:
-    return path.is_relative_to("/tmp")
+def _closed_folder(path: Path) -> Path | None:
+    """The outermost folder around ``path`` that not everybody may enter."""
+    around = reversed(path.parents)
+    return next((each for each in around if not each.stat().st_mode & stat.S_IXOTH), None)
 
 
 def _run(*words: str) -> None:
