@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quorate.client.credentials import scram_upsertion
     from quorate.client.errors import (
         ClientError,
+        InvalidArgumentError,
         LogIncarnationError,
         LogTruncationError,
         NotServedError,
@@ -51,6 +52,7 @@ __all__ = [
     "Client",
     "ClientError",
     "CommittedPosition",
+    "InvalidArgumentError",
     "LogConsumer",
     "LogIncarnationError",
     "LogPosition",
@@ -81,6 +83,7 @@ _PLACES: Final = {
     "Client": "client",
     "ClientError": "errors",
     "CommittedPosition": "positions",
+    "InvalidArgumentError": "errors",
     "LINEARIZABLE": "queries",
     "LOCAL": "queries",
     "LogConsumer": "log_consumer",

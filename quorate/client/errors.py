@@ -2,7 +2,7 @@
 
 There are three kinds: a refusal (nothing has changed), an unavailable cluster (nothing was sent),
 and an unknown outcome (the command may have been applied, or may still be). The last is never
-reported as a failure.
+reported as a failure. A mistake in the arguments is found before any of them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ _HOPELESS = {
 
 class ClientError(Exception):
     """The base of everything that the client library raises on purpose."""
+
+
+class InvalidArgumentError(ClientError, TypeError, ValueError):
+    """An argument of a call has a wrong type or value. Nothing was sent."""
 
 
 class OutcomeUnknownError(ClientError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
+from quorate.client.arguments import message_of
 from quorate.client.caller import Caller
 from quorate.client.channels import Nodes
 from quorate.client.queries import Queries
@@ -66,7 +67,8 @@ class Operations(Queries):
 
         def request(seen: DescribeQuorumResponse) -> admin_pb2.TransferLeadershipRequest:
             before.append(seen)
-            return admin_pb2.TransferLeadershipRequest(
+            return message_of(
+                admin_pb2.TransferLeadershipRequest,
                 target_id=target_id,
                 current_leader_epoch=seen.leader_epoch,
                 reason=self._change_reason,
@@ -103,7 +105,9 @@ class Operations(Queries):
             UnavailableError: No node answered in time, or one was being written all the time.
         """
         limit = call_timeout(timeout_seconds, self._operations_timeout)
-        request = admin_pb2.CreateSnapshotRequest(dry_run=dry_run, reason=self._change_reason)
+        request = message_of(
+            admin_pb2.CreateSnapshotRequest, dry_run=dry_run, reason=self._change_reason
+        )
         answer = await self._caller.call(
             "admin", "CreateSnapshot", request, timeout_seconds=limit, to_leader=False
         )
@@ -128,7 +132,8 @@ class Operations(Queries):
             UnavailableError: No leader took the request in time.
             OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
-        request = admin_pb2.AddVoterRequest(
+        request = message_of(
+            admin_pb2.AddVoterRequest,
             voter_id=voter_id,
             directory_id=directory_id,
             endpoints=endpoints,
@@ -156,8 +161,11 @@ class Operations(Queries):
             UnavailableError: No leader took the request in time.
             OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
-        request = admin_pb2.RemoveVoterRequest(
-            voter_id=voter_id, directory_id=directory_id, reason=self._change_reason
+        request = message_of(
+            admin_pb2.RemoveVoterRequest,
+            voter_id=voter_id,
+            directory_id=directory_id,
+            reason=self._change_reason,
         )
 
         def answer(seen: DescribeQuorumResponse) -> RemoveVoterResponse | None:
@@ -185,18 +193,18 @@ class Operations(Queries):
             UnavailableError: No leader took the request in time.
             OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
-        places = list(endpoints)
-        request = admin_pb2.UpdateVoterRequest(
+        request = message_of(
+            admin_pb2.UpdateVoterRequest,
             voter_id=voter_id,
             directory_id=directory_id,
-            endpoints=places,
+            endpoints=endpoints,
             current_leader_epoch=-1,
             reason=self._change_reason,
         )
 
         def answer(seen: DescribeQuorumResponse) -> UpdateVoterResponse | None:
             known = next((n.endpoints for n in seen.nodes if n.node_id == voter_id), ())
-            if [each.to_message() for each in known] != places or not _is_voter(
+            if [each.to_message() for each in known] != list(request.endpoints) or not _is_voter(
                 seen, voter_id, directory_id
             ):
                 return None

@@ -14,6 +14,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from quorate.client.arguments import message, message_of, pairs
 from quorate.client.caller import BACKOFF_SECONDS, Caller
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, RefusedError, UnavailableError
@@ -70,7 +71,9 @@ class Queries:
         self, *, after_name: str = "", limit: int = 0, read: ReadOptions = LOCAL
     ) -> ListTopicsResponse:
         """Topics in order of their names, one page (``limit`` 0: the server's)."""
-        request = metadata_pb2.ListTopicsRequest(read=read, after_name=after_name, limit=limit)
+        request = message_of(
+            metadata_pb2.ListTopicsRequest, read=read, after_name=after_name, limit=limit
+        )
         return ListTopicsResponse.of(await self._ask("metadata", "ListTopics", request, read))
 
     async def describe_topics(
@@ -81,7 +84,9 @@ class Queries:
         read: ReadOptions = LOCAL,
     ) -> DescribeTopicsResponse:
         """Topics with their partitions; an unknown one has an ``error_code``."""
-        request = metadata_pb2.DescribeTopicsRequest(read=read, names=names, topic_ids=topic_ids)
+        request = message_of(
+            metadata_pb2.DescribeTopicsRequest, read=read, names=names, topic_ids=topic_ids
+        )
         return DescribeTopicsResponse.of(
             await self._ask("metadata", "DescribeTopics", request, read)
         )
@@ -94,10 +99,12 @@ class Queries:
         read: ReadOptions = LOCAL,
     ) -> DescribeConfigsResponse:
         """Configurations by resource type and name."""
-        request = metadata_pb2.DescribeConfigsRequest(
+        request = message_of(
+            metadata_pb2.DescribeConfigsRequest,
             read=read,
             resources=[
-                metadata_pb2.ConfigResource(type=kind, name=name) for kind, name in resources
+                message_of(metadata_pb2.ConfigResource, type=kind, name=name)
+                for kind, name in pairs(resources, "resources")
             ],
             include_defaults=include_defaults,
         )
@@ -116,8 +123,11 @@ class Queries:
             RefusedError: GROUP_AUTHORIZATION_FAILED, one of the groups may not be seen.
         """
         newest = self._caller.newest_incarnation
-        request = metadata_pb2.FetchPositionsRequest(
-            read=read, groups=groups, log_incarnation_number=newest.number
+        request = message_of(
+            metadata_pb2.FetchPositionsRequest,
+            read=read,
+            groups=groups,
+            log_incarnation_number=newest.number,
         )
         response: metadata_pb2.FetchPositionsResponse = await self._ask(
             "metadata", "FetchPositions", request, read
@@ -221,7 +231,9 @@ class Queries:
         self, wanted: AclFilter | None = None, *, read: ReadOptions = LOCAL
     ) -> DescribeAclsResponse:
         """ACLs that a filter selects (None: all), and whether the answering node enforces them."""
-        request = admin_pb2.DescribeAclsRequest(read=read, filter=wanted)
+        request = message_of(
+            admin_pb2.DescribeAclsRequest, {"filter": "wanted"}, read=read, filter=wanted
+        )
         return DescribeAclsResponse.of(await self._ask("admin", "DescribeAcls", request, read))
 
     async def describe_user_scram_credentials(
@@ -233,8 +245,12 @@ class Queries:
         read: ReadOptions = LOCAL,
     ) -> DescribeUserScramCredentialsResponse:
         """Users and the mechanisms of their credentials; without names, one page of all users."""
-        request = admin_pb2.DescribeUserScramCredentialsRequest(
-            read=read, users=users, after_name=after_name, limit=limit
+        request = message_of(
+            admin_pb2.DescribeUserScramCredentialsRequest,
+            read=read,
+            users=users,
+            after_name=after_name,
+            limit=limit,
         )
         return DescribeUserScramCredentialsResponse.of(
             await self._ask("admin", "DescribeUserScramCredentials", request, read)
@@ -259,7 +275,9 @@ class Queries:
     async def list_offsets(self, timestamp: int, *, leader_epoch: int = -1) -> ListOffsetsResponse:
         """The first offset at or after a time, or one of the special ones, with its epoch."""
         newest = self._caller.newest_incarnation
-        request = metadata_pb2.ListOffsetsRequest(
+        request = message_of(
+            metadata_pb2.ListOffsetsRequest,
+            {"current_leader_epoch": "leader_epoch"},
             timestamp=timestamp,
             current_leader_epoch=leader_epoch,
             log_incarnation_number=newest.number,
@@ -283,7 +301,9 @@ class Queries:
         """
         newest = self._caller.newest_incarnation
         newest.know(log_incarnation_number)
-        request = metadata_pb2.OffsetForLeaderEpochRequest(
+        request = message_of(
+            metadata_pb2.OffsetForLeaderEpochRequest,
+            {"leader_epoch": "epoch", "current_leader_epoch": "leader_epoch"},
             leader_epoch=epoch,
             current_leader_epoch=leader_epoch,
             digest_offset=digest_offset,
@@ -299,7 +319,9 @@ class Queries:
         An answer without a leader is that of a node that may be cut off: another one is asked next.
         """
         newest = self._caller.newest_incarnation
-        newest.know(request.log_incarnation_number)
+        newest.know(
+            message(request, metadata_pb2.FetchLogRequest, "request").log_incarnation_number
+        )
         request.log_incarnation_number = newest.number
         answer = await self._caller.call(
             "metadata",

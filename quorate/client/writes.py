@@ -2,13 +2,22 @@
 
 Whatever breaks in between, a command is applied at most once; it ends with ``Applied``, with
 ``RefusedError`` (nothing changed), ``UnavailableError`` (never sent) or ``OutcomeUnknownError``
-(sent, and the outcome was not known by the deadline).
+(sent, and the outcome was not known by the deadline). A wrong type or value of an argument is an
+``InvalidArgumentError``, before anything is sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from quorate.client.arguments import (
+    count,
+    lists_of_brokers,
+    message,
+    message_of,
+    text,
+    texts_by_name,
+)
 from quorate.client.pending import Applied
 from quorate.client.positions import position_message
 from quorate.client.timeouts import call_timeout
@@ -47,10 +56,12 @@ class Writes:
 
         The message is changed (tag and sequence number) and must not be used again.
         """
+        message(command, Command, "command")
         if origin is not None:
+            message(origin, wire.CommandOrigin, "origin")
             command.origin.CopyFrom(origin)
         if request_id:
-            command.origin.request_id = request_id
+            command.origin.request_id = text(request_id, "request_id")
         limit = call_timeout(timeout, self._write_timeout)
         if self._tracer is None:
             return await self._writer.submit(command, limit)
@@ -92,10 +103,10 @@ class Writes:
         client with a writer's name also keeps two processes of one group apart: the former one
         is fenced. The message of the command is changed and must not be used again.
         """
-        message = position_message(group, position, metadata)
+        commit = position_message(text(group, "group"), position, text(metadata, "metadata"))
         if command is None:
-            return await self.write(Command(commit_position=message), timeout=timeout)
-        command.with_position.CopyFrom(message)
+            return await self.write(Command(commit_position=commit), timeout=timeout)
+        message(command, Command, "command").with_position.CopyFrom(commit)
         return await self.write(command, timeout=timeout)
 
     async def set_config(
@@ -110,14 +121,14 @@ class Writes:
         """Set one configuration value.
 
         Raises:
-            TypeError: The value is not text; nothing was sent.
+            InvalidArgumentError: The value is not text; nothing was sent.
         """
-        if not isinstance(value, str):
-            raise TypeError(f"the value of {name} must be text, not {type(value).__name__}")
+        text(name, "name")
+        text(value, f"the value of {name}")
         command = Command()
         change = command.incremental_alter_configs
-        change.resource_type = resource_type
-        change.resource_name = resource_name
+        change.resource_type = count(resource_type, "resource_type")  # type: ignore[assignment]
+        change.resource_name = text(resource_name, "resource_name")
         change.alterations.add(name=name, operation=wire.CONFIG_OPERATION_SET, value=value)
         return await self.write(command, timeout=timeout)
 
@@ -131,7 +142,8 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Set, delete, append to or subtract from values of one resource, all or none."""
-        change = wire.IncrementalAlterConfigs(
+        change = message_of(
+            wire.IncrementalAlterConfigs,
             resource_type=resource_type,
             resource_name=resource_name,
             alterations=alterations,
@@ -151,13 +163,15 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Create a topic with counts (-1: the default) or with replicas by partition."""
-        topic = wire.CreateTopic(
+        topic = message_of(
+            wire.CreateTopic,
             name=name,
-            partition_count=partitions,
-            replication_factor=replication_factor,
+            partition_count=count(partitions, "partitions", default=-1),
+            replication_factor=count(replication_factor, "replication_factor", default=-1),
             assignments=_assignments(assignments),
             configs=[
-                wire.TopicConfig(name=key, value=value) for key, value in (configs or {}).items()
+                wire.TopicConfig(name=key, value=value)
+                for key, value in texts_by_name(configs, "configs").items()
             ],
             dry_run=dry_run,
         )
@@ -172,7 +186,7 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Delete a topic by name, by id, or by both if they must agree."""
-        topic = wire.DeleteTopic(name=name, topic_id=topic_id, dry_run=dry_run)
+        topic = message_of(wire.DeleteTopic, name=name, topic_id=topic_id, dry_run=dry_run)
         return await self.write(Command(delete_topic=topic), timeout=timeout)
 
     async def create_partitions(
@@ -185,9 +199,11 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Grow a topic to ``partition_count`` partitions in total."""
-        growth = wire.CreatePartitions(
+        growth = message_of(
+            wire.CreatePartitions,
+            {"topic_name": "topic"},
             topic_name=topic,
-            partition_count=partition_count,
+            partition_count=count(partition_count, "partition_count"),
             assignments=_assignments(assignments),
             dry_run=dry_run,
         )
@@ -200,7 +216,9 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Report in-sync set changes of partitions that a broker leads."""
-        return await self.write(Command(alter_partition=change), timeout=timeout)
+        return await self.write(
+            Command(alter_partition=message(change, wire.AlterPartition, "change")), timeout=timeout
+        )
 
     async def elect_leaders(
         self,
@@ -212,8 +230,13 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Elect partition leaders anew; all partitions of the topic when none is named."""
-        election = wire.ElectLeaders(
-            topic_name=topic, partitions=partitions, election_type=election_type, dry_run=dry_run
+        election = message_of(
+            wire.ElectLeaders,
+            {"topic_name": "topic"},
+            topic_name=topic,
+            partitions=partitions,
+            election_type=election_type,
+            dry_run=dry_run,
         )
         return await self.write(Command(elect_leaders=election), timeout=timeout)
 
@@ -224,7 +247,10 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Register a broker; the result has its broker epoch."""
-        return await self.write(Command(register_broker=registration), timeout=timeout)
+        return await self.write(
+            Command(register_broker=message(registration, wire.RegisterBroker, "registration")),
+            timeout=timeout,
+        )
 
     async def heartbeat(
         self,
@@ -233,7 +259,9 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Keep a broker's session, or ask for fencing or controlled shutdown."""
-        return await self.write(Command(broker_heartbeat=beat), timeout=timeout)
+        return await self.write(
+            Command(broker_heartbeat=message(beat, wire.BrokerHeartbeat, "beat")), timeout=timeout
+        )
 
     async def unregister_broker(
         self,
@@ -243,7 +271,7 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Forget a broker."""
-        broker = wire.UnregisterBroker(broker_id=broker_id, dry_run=dry_run)
+        broker = message_of(wire.UnregisterBroker, broker_id=broker_id, dry_run=dry_run)
         return await self.write(Command(unregister_broker=broker), timeout=timeout)
 
     async def cordon_log_dirs(
@@ -260,8 +288,12 @@ class Writes:
         All of its directories if none is named.
         The result has all cordoned directories of the broker.
         """
-        cordon = wire.CordonLogDirs(
-            broker_id=broker_id, log_dirs=log_dirs, uncordon=uncordon, dry_run=dry_run
+        cordon = message_of(
+            wire.CordonLogDirs,
+            broker_id=broker_id,
+            log_dirs=log_dirs,
+            uncordon=uncordon,
+            dry_run=dry_run,
         )
         return await self.write(Command(cordon_log_dirs=cordon), timeout=timeout)
 
@@ -272,7 +304,12 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Report in which of a broker's log directories replicas are; each has its own answer."""
-        return await self.write(Command(assign_replicas_to_dirs=assignment), timeout=timeout)
+        return await self.write(
+            Command(
+                assign_replicas_to_dirs=message(assignment, wire.AssignReplicasToDirs, "assignment")
+            ),
+            timeout=timeout,
+        )
 
     async def update_features(
         self,
@@ -282,7 +319,7 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Finalise feature levels, all or none."""
-        features = wire.UpdateFeatures(updates=updates, dry_run=dry_run)
+        features = message_of(wire.UpdateFeatures, updates=updates, dry_run=dry_run)
         return await self.write(Command(update_features=features), timeout=timeout)
 
     async def create_acls(
@@ -293,7 +330,7 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Add ACLs, all or none; the result counts those that did not exist."""
-        acls = wire.CreateAcls(entries=entries, dry_run=dry_run)
+        acls = message_of(wire.CreateAcls, entries=entries, dry_run=dry_run)
         return await self.write(Command(create_acls=acls), timeout=timeout)
 
     async def delete_acls(
@@ -304,7 +341,7 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Remove every ACL that one of the filters selects; the result lists them."""
-        acls = wire.DeleteAcls(filters=filters, dry_run=dry_run)
+        acls = message_of(wire.DeleteAcls, filters=filters, dry_run=dry_run)
         return await self.write(Command(delete_acls=acls), timeout=timeout)
 
     async def alter_user_scram_credentials(
@@ -316,8 +353,11 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """Set and remove credentials of users, all or none; ``scram_upsertion`` makes one."""
-        change = wire.AlterUserScramCredentials(
-            upsertions=upsertions, deletions=deletions, dry_run=dry_run
+        change = message_of(
+            wire.AlterUserScramCredentials,
+            upsertions=upsertions,
+            deletions=deletions,
+            dry_run=dry_run,
         )
         return await self.write(Command(alter_user_scram_credentials=change), timeout=timeout)
 
@@ -329,7 +369,7 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """A block of producer ids for a broker's own clients."""
-        block = wire.AllocateProducerIds(broker_id=broker_id, broker_epoch=broker_epoch)
+        block = message_of(wire.AllocateProducerIds, broker_id=broker_id, broker_epoch=broker_epoch)
         return await self.write(Command(allocate_producer_ids=block), timeout=timeout)
 
     async def init_producer_id(
@@ -339,11 +379,14 @@ class Writes:
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Applied:
         """A producer identity for a use of the caller's own; this client keeps its own ones."""
-        return await self.write(Command(init_producer_id=request), timeout=timeout)
+        return await self.write(
+            Command(init_producer_id=message(request, wire.InitProducerId, "request")),
+            timeout=timeout,
+        )
 
 
 def _assignments(partitions: Sequence[Sequence[int]]) -> list[wire.ReplicaAssignment]:
     return [
         wire.ReplicaAssignment(partition=index, broker_ids=replicas)
-        for index, replicas in enumerate(partitions)
+        for index, replicas in enumerate(lists_of_brokers(partitions, "assignments"))
     ]
