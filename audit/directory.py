@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from audit.errors import AuditError
+from audit.errors import AuditError, NoLogError
 from audit.plan import CheckpointFile, ReadPlan, SegmentFile
 from audit.segment_file import read_segment
 from quorum.batch import HEADER_BYTES, iterate_records, peek_size
@@ -140,7 +140,7 @@ def _plan_of(
     only_before_damage: bool,
 ) -> ReadPlan:
     if not segments and not checkpoints:
-        raise AuditError(f"{source}: contains neither log segments nor checkpoints")
+        raise NoLogError(f"{source}: contains neither log segments nor checkpoints")
     problems = list(log.problems)
     start, end = log.start.offset, log.end.offset
     is_whole = log.high_watermark is not None and log.high_watermark <= end

@@ -10,6 +10,10 @@ class AuditError(QuorateError):
     """The files cannot answer the request; the message names what is missing."""
 
 
+class NoLogError(AuditError):
+    """A folder contains nothing of a log."""
+
+
 class QueryError(AuditError):
     """A user's query is invalid, or is not a single SELECT; the message has the reason."""
 

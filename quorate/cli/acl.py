@@ -196,15 +196,20 @@ def filter_options(function: Function) -> Function:
 @write_options
 @pass_session
 def remove(session: Session, wanted: wire.AclFilter, yes: bool, dry_run: bool, reason: str) -> None:
-    """Remove all ACLs that the options select."""
+    """Remove all ACLs that the options select; exit code 4 if there is none."""
     confirm("Remove all ACLs that these options select?", is_sure=yes or dry_run)
     applied = ask(
         session, lambda client: client.delete_acls([wanted], dry_run=dry_run), reason=reason
     )
     removed = applied.yielded(DeleteAclsResult).removed
     position = {"dry_run": dry_run, "end_offset": applied.offset, "epoch": applied.epoch}
-    session.show(Result("AclsRemoved", position, rows=[_row(each) for each in removed],
-                        columns=_COLUMNS))  # fmt: skip
+    if removed or session.output != "table":
+        session.show(Result("AclsRemoved", position, rows=[_row(each) for each in removed],
+                            columns=_COLUMNS))  # fmt: skip
+    if not removed:
+        raise CliError(
+            "these options select no ACL", hint="`quorate acl list` shows all", code=Exit.NOT_FOUND
+        )
 
 
 @acl.command("list")

@@ -99,12 +99,16 @@ def answer(
             database(source, plan, query.tables, query.types, topic) as found,
         ):
             rows = found.ask(query)
-    if topic is not None and not rows.num_rows:
-        session.warn(
+    is_missing = topic is not None and not rows.num_rows
+    if not is_missing or session.output != "table":
+        _show(session, kind, columns, rows, source.answered_to(end_offset))
+    if is_missing:
+        raise CliError(
             f"nothing was found for the topic {topic!r} as of offset "
-            f"{source.answered_to(end_offset)}; capital and small letters differ in its name"
+            f"{source.answered_to(end_offset)}",
+            hint="capital and small letters differ in its name",
+            code=Exit.NOT_FOUND,
         )
-    _show(session, kind, columns, rows, source.answered_to(end_offset))
 
 
 def answer_sql(session: Session, text: str, source: AuditSource) -> None:

@@ -64,23 +64,28 @@ def no_export(folder: Path) -> CliError:
 
     if is_data_directory(folder):
         return CliError(
-            f"{folder}: contains no export; it is a data directory", hint="name it with --log"
+            f"{folder}: contains no export; it is a data directory",
+            hint="name it with --log",
+            code=Exit.NOT_FOUND,
         )
     lock = folder / LOCK_NAME
     if not lock.exists():
         return CliError(
             f"{folder}: contains no export",
             hint=f"`quorate export DATA_DIRECTORY --to {folder}` makes one",
+            code=Exit.NOT_FOUND,
         )
     if _is_locked(lock):
         return CliError(
             f"{folder}: contains no export yet; one is running, and no part of it is complete",
             hint="ask again when it has ended, or a data directory with --log",
+            code=Exit.NOT_FOUND,
         )
     return CliError(
         f"{folder}: contains no export; one was stopped before any part of it was complete, or "
         "found no records",
         hint="run the same `quorate export` again",
+        code=Exit.NOT_FOUND,
     )
 
 
@@ -93,7 +98,11 @@ def check_is_no_export(log: Path) -> None:
     from audit.export_files import ExportFolder
 
     if log.is_dir() and ExportFolder(log).ranges():
-        raise CliError(f"{log}: contains no log; it is an export", hint="name it with --export")
+        raise CliError(
+            f"{log}: contains no log; it is an export",
+            hint="name it with --export",
+            code=Exit.NOT_FOUND,
+        )
 
 
 def unknown_table(message: str, known: list[str]) -> CliError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -18,17 +19,40 @@ from quorum.log.layout import parse_segment_name
 from snapshot.naming import parse_name
 
 
+@dataclass(slots=True)
+class OffsetRange:
+    """The offsets that are wanted, ``end`` exclusive; what was there is counted."""
+
+    begin: int = 0
+    end: int | None = None
+    found: int = 0
+    """Batches inside."""
+    first: int | None = None
+    """The first offset of all that were read, inside or not; None: there was no batch."""
+    last: int = -1
+
+    def of(self, batches: Iterable[FoundBatch]) -> Iterator[FoundBatch]:
+        """Yield those of the batches that have a wanted offset."""
+        for batch in batches:
+            header = batch.header
+            self.first = header.base_offset if self.first is None else self.first
+            self.last = header.end_offset - 1
+            below_end = self.end is None or header.base_offset < self.end
+            if header.end_offset > self.begin and below_end and self.end != self.begin:
+                self.found += 1
+                yield batch
+
+
 def show_file(
     session: Session,
     path: Path,
     *,
     kind: str,
     with_records: bool,
-    from_offset: int = 0,
-    to_offset: int | None = None,
+    offsets: OffsetRange | None = None,
     show_secrets: bool = False,
 ) -> None:
-    """Dump one file to standard output; offsets [from_offset, to_offset) limit it.
+    """Dump one file to standard output; ``offsets`` limit it.
 
     ``kind`` names the document that JSON and YAML make of it.
 
@@ -43,12 +67,7 @@ def show_file(
             hint="dump the .log and .checkpoint files beside it",
             code=Exit.USAGE,
         )
-    wanted = (
-        batch
-        for batch in read_batches(path)
-        if batch.header.end_offset > from_offset
-        and (to_offset is None or batch.header.base_offset < to_offset)
-    )
+    wanted = (offsets or OffsetRange()).of(read_batches(path))
     try:
         if session.output == "table":
             _lines(path, wanted, with_records, show_secrets)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from audit.errors import ExportDamagedError, ExportTargetError
+from audit.errors import ExportDamagedError, ExportTargetError, NoLogError
 from quorum.errors import (
     CommandError,
     ConfigError,
@@ -80,6 +80,8 @@ def exit_for(error: Exception) -> Exit:
         return Exit.DAMAGED
     if isinstance(error, ExportTargetError):
         return Exit.REFUSED
+    if isinstance(error, NoLogError):
+        return Exit.NOT_FOUND
     if isinstance(error, CliError):
         return error.code
     if isinstance(error, CommandError):

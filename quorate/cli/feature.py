@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from quorate import client as library
 from quorate.cli.command import NounGroup, pass_session
 from quorate.cli.completions import features
 from quorate.cli.connection import (
@@ -14,12 +17,17 @@ from quorate.cli.connection import (
     show_applied,
     write_options,
 )
+from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.client.results.commands import UpdateFeaturesResult
+from quorum.errors import ErrorCode
 from quorum.v1 import commands_pb2 as wire
 from quorum.v1.metadata_pb2 import ReadOptions
+
+if TYPE_CHECKING:
+    from quorate.client import Applied, Client
 
 
 @click.group(cls=NounGroup)
@@ -106,9 +114,24 @@ def _update(
         if not equals or not level.isdecimal():
             raise CliError(f"{text!r}: write it as name=level", code=Exit.USAGE)
         updates.append(wire.FeatureUpdate(name=name, level=int(level), upgrade_type=upgrade_type))
-    applied = ask(
-        session, lambda client: client.update_features(updates, dry_run=dry_run), reason=reason
-    )
+
+    async def work(client: Client) -> Applied:
+        try:
+            return await client.update_features(updates, dry_run=dry_run)
+        except library.RefusedError as error:
+            if error.code != ErrorCode.INVALID_UPDATE_VERSION:
+                raise
+            known = [each.name for each in (await client.describe_features()).features]
+            unknown = [each.name for each in updates if each.name not in known]
+            if not unknown:
+                raise
+            raise CliError(
+                f"no such feature: {', '.join(unknown)}",
+                hint=did_you_mean(unknown[0], known) or "`quorate feature describe` shows all",
+                code=Exit.NOT_FOUND,
+            ) from error
+
+    applied = ask(session, work, reason=reason)
     show_applied(
         session,
         kind,

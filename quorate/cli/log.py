@@ -46,6 +46,7 @@ def dump(
     """Print every batch of FILES and the records inside, one line each.
 
     A data directory or metadata partition directory among FILES stands for its log segments.
+    Exit code 4 says that no batch has an offset that is wanted.
     With -o json or yaml each file is one document with a row per batch, with jsonl each batch is a
     line. Every checksum is proven; damage ends the dump with exit code 8, naming the position,
     and the document says so in its last field, error. Of a directory without a stored high
@@ -53,8 +54,12 @@ def dump(
     reported as a warning.
     """
     # Loaded here: help needs neither logs nor checkpoints.
-    from quorate.cli.dump_view import show_file
+    from quorate.cli.dump_view import OffsetRange, show_file
 
+    if to_offset is not None and to_offset < from_offset:
+        raise CliError(
+            f"--to-offset {to_offset} is below --from-offset {from_offset}", code=Exit.USAGE
+        )
     paths = [path for given in files for path in _files_of(given)]
     if session.output == "json" and len(paths) > 1:
         raise CliError(
@@ -62,19 +67,28 @@ def dump(
             hint="use -o jsonl or yaml",
             code=Exit.USAGE,
         )
+    offsets = OffsetRange(from_offset, to_offset)
     for path in paths:
         show_file(
             session,
             path,
             kind="LogDump",
             with_records=with_records,
-            from_offset=from_offset,
-            to_offset=to_offset,
+            offsets=offsets,
             show_secrets=show_secrets,
         )
     for given in files:
         if given.is_dir():
             _warn_of_epochs(session, given)
+    if not offsets.found and (from_offset or to_offset is not None):
+        end = "" if to_offset is None else f" and below {to_offset}"
+        raise CliError(
+            f"there is no batch with offsets from {from_offset} on{end}",
+            hint=f"there are offsets {offsets.first} to {offsets.last}"
+            if offsets.first is not None
+            else "",
+            code=Exit.NOT_FOUND,
+        )
 
 
 def _warn_of_epochs(session: Session, given: Path) -> None:

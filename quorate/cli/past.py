@@ -79,7 +79,7 @@ def split_source(
     raise CliError(
         f"{text}: no such file or directory",
         hint=hint,
-        code=Exit.NOT_FOUND,
+        code=Exit.USAGE,
     )
 
 

@@ -15,7 +15,7 @@ from quorate.cli.snapshot_create import create
 from quorate.cli.snapshot_now import now
 from quorum.errors import SnapshotCorruptError, StorageError
 from quorum.log.filesystem import OsFileSystem
-from quorum.log.layout import partition_directory
+from quorum.log.layout import partition_directory, segment_bases
 
 if TYPE_CHECKING:
     from snapshot.verifier import CheckpointSummary
@@ -48,9 +48,16 @@ def list_snapshots(session: Session, data_dir: Path, verify: bool) -> None:
     directory = partition_directory(data_dir)
     if not directory.is_dir():
         directory = data_dir
+    names = OsFileSystem().list_directory(directory)
+    if directory == data_dir and not segment_bases(names) and not any(map(parse_name, names)):
+        raise CliError(
+            f"{data_dir}: contains neither log segments nor checkpoints",
+            hint="name a data directory, or the metadata partition directory in it",
+            code=Exit.NOT_FOUND,
+        )
     rows = []
     damaged = 0
-    for name in OsFileSystem().list_directory(directory):
+    for name in names:
         parsed = parse_name(name)
         if parsed is None:
             continue

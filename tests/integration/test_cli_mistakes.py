@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,45 @@ def test_an_unknown_resource_has_no_empty_configuration(
     found, _, err = node.run(*words.split())
     assert found == status
     assert said in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("acl remove --principal User:nobody", "these options select no ACL (`quorate acl list`"),
+        ("feature upgrade metadata.versio=20", "no such feature: metadata.versio (did you mean m"),
+        ("feature downgrade nothing-like-it=1", "no such feature: nothing-like-it (`quorate feat"),
+        ("user remove nobody", "no such user: nobody"),
+        ("broker unregister 77", "BROKER_ID_NOT_REGISTERED: "),
+        ("broker uncordon 77", "BROKER_ID_NOT_REGISTERED: "),
+    ],
+)
+@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+def test_what_acts_on_nothing_ends_with_4(node: Node, words: str, said: str, how: str) -> None:
+    takes_yes = "--yes" in node.run(*words.split()[:2], "--help")[1]
+    status, out, err = node.run(*words.split(), *([how] if takes_yes or how != "--yes" else []))
+    assert (status, out) == (4, "")
+    assert err.startswith(f"error: {said}")
+
+
+def test_a_document_of_nothing_removed_is_whole(node: Node) -> None:
+    status, out, _ = node.run("acl", "remove", "--principal", "User:no", "--yes", "-o", "json")
+    assert (status, json.loads(out)["rows"]) == (4, [])
+    assert node.run("acl", "list", "--principal", "User:no")[0] == 0, "a question, and its answer"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "config delete topic orders retention.ms",
+        "config subtract topic orders cleanup.policy=compact",
+        "broker uncordon 5",
+    ],
+)
+@pytest.mark.parametrize("how", [(), ("--dry-run",)])
+def test_what_is_so_already_ends_well(node: Node, words: str, how: tuple[str, ...]) -> None:
+    status, _, err = node.run(*words.split(), *how)
+    assert (status, err) == (0, "")
 
 
 def test_the_state_has_no_such_name(node: Node, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ REFUSED = (
     "broker cordon 98",
     "broker uncordon 98",
     "acl remove --operation nothing --yes",
+    "acl remove --principal User:absent --yes",
     "acl add nobody --operation read --topic t",
     "user remove absent --yes",
     "quorum transfer-leader 9",

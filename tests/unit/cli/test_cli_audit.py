@@ -86,7 +86,7 @@ def test_one_source_is_named(
     assert status == 2
     assert "not both" in errors
     status, _, errors = asks(capsys, "leaders", "--export", str(tmp_path))
-    assert status == 1
+    assert status == 4
     assert "contains no export" in errors
 
 
@@ -96,17 +96,17 @@ def test_a_source_that_has_no_answer_says_what_to_do(
     """An empty folder, a log in place of an export, the reverse, and exports that have no part."""
     home, target = trimmed_log(tmp_path / "node").home, tmp_path / "out"
     status, _, errors = asks(capsys, "leaders", "--export", str(tmp_path))
-    assert (status, f"quorate export DATA_DIRECTORY --to {tmp_path}" in errors) == (1, True)
+    assert (status, f"quorate export DATA_DIRECTORY --to {tmp_path}" in errors) == (4, True)
     status, _, errors = asks(capsys, "leaders", "--export", str(home))
-    assert (status, "it is a data directory (name it with --log)" in errors) == (1, True)
+    assert (status, "it is a data directory (name it with --log)" in errors) == (4, True)
     status, _, errors = asks(capsys, "leaders", "--log", export)
-    assert (status, "it is an export (name it with --export)" in errors) == (1, True)
+    assert (status, "it is an export (name it with --export)" in errors) == (4, True)
     with ExportFolder(target).locked():
         (target / "history" / "_unfinished.parquet").touch()
         status, _, errors = asks(capsys, "leaders", "--export", str(target))
-        assert (status, "contains no export yet; one is running" in errors) == (1, True)
+        assert (status, "contains no export yet; one is running" in errors) == (4, True)
     status, _, errors = asks(capsys, "leaders", "--export", str(target))
-    assert (status, "one was stopped" in errors) == (1, True)
+    assert (status, "one was stopped" in errors) == (4, True)
     assert "run the same `quorate export` again" in errors
     # The part that is complete is answered while the next one is written.
     export_log(home, target)
@@ -116,12 +116,12 @@ def test_a_source_that_has_no_answer_says_what_to_do(
         assert (status, bool(answer), errors) == (0, True, "")
 
 
-def test_a_question_about_what_is_not_there_warns(
+def test_a_question_about_what_is_not_there_says_so(
     export: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, answer, errors = asks(capsys, "configs", "--export", export, "--topic", "Nobody")
     assert answer is not None
-    assert (status, answer["rows"]) == (0, [])
+    assert (status, answer["rows"]) == (4, [])
     assert "nothing was found for the topic 'Nobody'" in errors
     status, answer, errors = asks(capsys, "configs", "--export", export, "--as-of", "99999")
     assert answer is not None

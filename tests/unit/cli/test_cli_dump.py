@@ -121,6 +121,44 @@ def test_a_range_of_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "records" not in batches[0]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "status", "said"),
+    [
+        (("--from-offset", "5"), 4, "no batch with offsets from 5 on (there are offsets 0 to 4)"),
+        (
+            ("--from-offset", "3", "--to-offset", "3"),
+            4,
+            "no batch with offsets from 3 on and below",
+        ),
+        (("--to-offset", "0"), 4, "from 0 on and below 0"),
+        (("--from-offset", "3", "--to-offset", "2"), 2, "--to-offset 2 is below --from-offset 3"),
+        (("--from-offset", "4"), 0, ""),
+    ],
+)
+def test_a_range_without_a_batch(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    wanted: tuple[str, ...],
+    status: int,
+    said: str,
+) -> None:
+    """The document is written all the same, without rows."""
+    found, rows, errors = dumped(capsys, *wanted, str(segment(tmp_path)))
+    assert (found, bool(rows)) == (status, status == 0)
+    assert said in errors
+    if status == 4:
+        assert main(["log", "dump", "-o", "json", *wanted, str(segment(tmp_path))]) == 4
+        assert json.loads(capsys.readouterr().out)["rows"] == []
+
+
+def test_a_new_segment_has_no_batch_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing was asked for that is missing."""
+    new = tmp_path / "00000000000000000007.log"
+    new.touch()
+    assert dumped(capsys, str(new))[0] == 0
+    assert dumped(capsys, str(new), "--from-offset", "7")[0] == 4
+
+
 @pytest.mark.parametrize("tail", [b"\x00" * 5, b"\x00" * 80, b"torn"])
 def test_damage_ends_the_dump_and_names_the_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tail: bytes

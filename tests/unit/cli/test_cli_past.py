@@ -69,7 +69,7 @@ def test_a_position_behind_the_directory(log: AuditLog, capsys: pytest.CaptureFi
     status, _, error = run(capsys, "state", f"{log.home}@3", "--at-offset", "2")
     assert (status, "names a position already" in error) == (2, True)
     status, _, error = run(capsys, "state", "nowhere")
-    assert (status, "no such file or directory (name a data directory" in error) == (4, True)
+    assert (status, "no such file or directory (name a data directory" in error) == (2, True)
 
 
 def test_an_empty_state_says_why(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,11 +128,32 @@ def test_a_difference_with_who_and_why(log: AuditLog, capsys: pytest.CaptureFixt
     assert row["fields"] == {"value": {"before": "1", "after": "2"}}
 
 
+def test_a_folder_without_a_log_is_not_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever command reads it."""
+    folder = str(tmp_path)
+    for words in (
+        ("state", folder),
+        ("diff", folder, folder),
+        ("log", "dump", folder),
+        ("log", "verify", folder),
+        ("snapshot", "list", folder),
+        ("snapshot", "create", folder),
+        ("export", folder, "--to", f"{folder}-out"),
+        ("audit", "leaders", "--log", folder),
+        ("audit", "leaders", "--export", folder),
+    ):
+        status, _, error = run(capsys, *words)
+        assert (words, status) == (words, 4)
+        assert error.count("\n") == 1
+
+
 def test_equal_states_end_with_0(log: AuditLog, capsys: pytest.CaptureFixture[str]) -> None:
     copy = log.copy(log.home.parent / "copy")
     status, found, _ = run(capsys, "diff", str(copy), str(log.home))
     assert (status, found["rows"], found["same_history"]) == (0, [], True)
-    assert run(capsys, "diff", str(log.home), "nowhere")[0] == 4
+    assert run(capsys, "diff", str(log.home), "nowhere")[0] == 2
 
 
 def test_why_authors_are_not_known(
