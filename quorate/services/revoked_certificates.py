@@ -71,7 +71,13 @@ class RevokedCertificates:
         try:
             authorities = x509.load_pem_x509_certificates(self._authorities.read_bytes())
             parts = self._path.read_bytes().split(b"-----END X509 CRL-----")[:-1]
-            lists = [x509.load_pem_x509_crl(part + b"-----END X509 CRL-----\n") for part in parts]
+            try:
+                lists = [
+                    x509.load_pem_x509_crl(part + b"-----END X509 CRL-----\n") for part in parts
+                ]
+            except ValueError as error:
+                # The library's words are about its own parser.
+                raise ValueError("a PEM list (X509 CRL) in it is damaged") from error
             revoked: set[tuple[bytes, int]] = set()
             for each in lists:
                 signers = [one for one in authorities if one.subject == each.issuer]

@@ -83,6 +83,15 @@ def test_a_list_of_a_stranger_is_refused(folder: Path, tmp_path_factory: Any) ->
         RevokedCertificates(empty, folder / "ca.pem", now_s=float)
 
 
+def test_a_damaged_list_is_named_in_words(folder: Path) -> None:
+    made = write_list(folder)
+    lines = made.read_text().splitlines(keepends=True)
+    made.write_text("".join(lines[:2] + lines[3:]))
+    with pytest.raises(ConfigError) as refused:
+        RevokedCertificates(made, folder / "ca.pem", now_s=float)
+    assert str(refused.value) == f"tls.crl_file {made}: a PEM list (X509 CRL) in it is damaged"
+
+
 def encrypted(folder: Path, password: str) -> TlsFiles:
     made = Authority(folder).issue(Kind.VOTER, "1", ("127.0.0.1",), days=9999, now_ms=NOW_MS)
     key: Any = serialization.load_pem_private_key(made.key.read_bytes(), None)
