@@ -52,7 +52,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--watchers", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a measurement")
     parser.add_argument("--warm-up", type=float, default=1.0, help="seconds before each of them")
-    parser.add_argument("--rounds", type=int, default=3, help="undisturbed rounds per figure")
+    parser.add_argument("--rounds", type=int, default=5, help="undisturbed rounds per figure")
     parser.add_argument("--kills", type=int, default=10, help="leader kills per system")
     parser.add_argument(
         "--fail-over-p50-max", type=float, metavar="MS", help="fail if the p50 is above"
@@ -135,6 +135,8 @@ def _beside_peers(options: argparse.Namespace, figures: dict[str, Any], parts: P
             warm_up_seconds=options.warm_up,
         )
         figures["peers"] = systems.figures
+        if "writes" in wanted:
+            figures["idle"] = systems.idle()
         for part, text, measure in (
             ("writes", "writes", partial(systems.writes, options.writers, options.rounds)),
             ("reads", "reads", partial(systems.reads, options.readers, options.rounds)),

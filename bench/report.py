@@ -96,8 +96,10 @@ def render(figures: Mapping[str, Any]) -> str:
     form = first_line(figures.get("unoptimised", [UNKNOWN_FORM]))
     lines = [form, ""] if form else []
     if any(figures.get(part) for part in LOADS):
-        lines += _table(_load_rows(figures))
-        lines += ["", *_table(target_rows(figures))]
+        lines += [*_table(_load_rows(figures)), ""]
+    targets = target_rows(figures)
+    if len(targets) > 1:
+        lines += _table(targets)
     lines += _restart_lines(figures)
     if figures.get("scale", {}).get("images"):
         lines += ["", *_table(scale_rows(figures["scale"]))]

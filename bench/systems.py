@@ -26,6 +26,7 @@ from bench.peers.processes import PeerError
 from bench.peers.zookeeper import ZooKeeper
 from bench.quorum_under_load import run_load, start_cluster
 from bench.rounds import Round, measure_rounds, summarise
+from bench.watch_fan_out import resident_mib
 from quorate.demo.local_cluster import LocalCluster
 
 _ERROR_CHARACTERS_MAX = 500
@@ -39,6 +40,8 @@ READS = (
     (Kind.LOCAL, Place.LEADER),
 )
 _LEADER_SECONDS_MAX = 30.0
+_IDLE_SECONDS = 6.0
+"""Pause before the memory of idle nodes is read: what their start needed is unmapped then."""
 
 
 @contextmanager
@@ -86,6 +89,12 @@ class Systems:
             return
         stack.callback(peer.close)
         self._peers[name] = peer
+
+    def idle(self) -> dict[str, float]:
+        """Return the memory of the largest of our nodes, before any load."""
+        time.sleep(_IDLE_SECONDS)
+        most = max(resident_mib(node) for node in self._cluster.nodes.values())
+        return {"resident_mb": most * (1 << 20) / 1e6}
 
     def writes(self, writer_counts: Sequence[int], rounds: int) -> Iterator[Row]:
         """Yield our row for each writer count; the peers' rows go into ``figures``."""

@@ -1,4 +1,4 @@
-"""The targets beside the other systems, and what a run says about each."""
+"""The targets of the figures beside other systems, and what a run says about each."""
 
 from __future__ import annotations
 
@@ -46,6 +46,10 @@ def _node_us(figures: _Figures, writers: int) -> float | None:
     return None if row is None else row["leader_us"] + sum(row["followers_us"])
 
 
+def _figure(figures: _Figures, part: str, key: str) -> float | None:
+    return figures.get(part, {}).get(key)
+
+
 def _rate(text: str, bound: float, part: str, peer: str, **wanted: object) -> Target:
     return Target(text, partial(_ratio, part=part, peer=peer, key="rate_ratio", **wanted), bound)
 
@@ -78,6 +82,18 @@ TARGETS = (
     _rate("writes/s under watchers by etcd's", 1.5, "watchers", "etcd", kind="watch"),
     _node_time("µs per write of all nodes, 64 writers", 75, writers=64),
     _node_time("µs per write of all nodes, 256 writers", 55, writers=256),
+    Target(
+        "memory of an idle node, MB",
+        partial(_figure, part="idle", key="resident_mb"),
+        60,
+        is_at_most=True,
+    ),
+    Target(
+        "p50 of a fail-over, ms",
+        partial(_figure, part="failover", key="p50_ms"),
+        150,
+        is_at_most=True,
+    ),
 )  # fmt: skip
 
 

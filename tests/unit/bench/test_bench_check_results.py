@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import pytest
 
+from bench.__main__ import _arguments
 from bench.closed_loop import config_change, percentile
 from bench.host import host_share
 from bench.quorum_under_load import NotDurableError, check_durable
@@ -103,11 +105,28 @@ def test_every_target_is_read_from_a_run(target: Target) -> None:
     peer = {
         "writes": rows(loads), "reads": rows(reads), "watchers": rows([("watch", "leader", 100)]),
     }  # fmt: skip
-    value = target.value({"writes": rows(loads), "peers": {"etcd": peer, "zookeeper": peer}})
+    run = {
+        "writes": rows(loads), "peers": {"etcd": peer, "zookeeper": peer},
+        "idle": {"resident_mb": 60}, "failover": {"p50_ms": 150},
+    }  # fmt: skip
+    value = target.value(run)
     assert value in (target.bound, 75.0)
     assert target.is_met(target.bound)
     assert not target.is_met(target.bound + (0.01 if target.is_at_most else -0.01))
     assert target.value({"writes": [], "peers": {}}) is None
+
+
+def test_a_run_without_loads_shows_its_targets() -> None:
+    figures = {"peers": {}, "unoptimised": [],
+               "failover": {"p50_ms": 63, "min_ms": 60, "max_ms": 70, "all": [63]}}  # fmt: skip
+    lines = render(figures).splitlines()
+    assert lines[0].split() == ["target", "aim", "measured", "met"]
+    assert lines[1].split()[-3:] == ["150", "63.00", "yes"]
+
+
+def test_a_figure_is_the_median_of_five_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench"])
+    assert _arguments().rounds == 5
 
 
 def test_a_ratio_compares_runs_of_one_round() -> None:

@@ -35,6 +35,9 @@ class FakeSystems:
     def __init__(self, _folder: Path, _peers: object, stack: ExitStack, **_more: object) -> None:
         self.figures: dict[str, Any] = {"etcd": {}}
 
+    def idle(self) -> dict[str, float]:
+        return {"resident_mb": 63.0}
+
     def writes(self, counts: list[int], _rounds: int) -> Iterator[Row]:
         yield row("write", counts[0])
         raise TimeoutError("no answer")
@@ -75,6 +78,7 @@ def test_the_parts_that_finished_are_printed(
     }
     assert [each["clients"] for each in figures["writes"]] == [1]
     assert len(figures["reads"]) == 1
+    assert figures["idle"] == {"resident_mb": 63.0}
     assert figures["failover"]["all"] == [60.0] * 3
     assert figures["peers"]["etcd"]["failover"]["p50_ms"] == 7.0
     printed = capsys.readouterr().err
