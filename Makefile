@@ -7,7 +7,8 @@ SHELL := bash
 .PHONY: help setup wheel client lock release demo test test-long test-compiled verify fix proto proto-check bench screenshots chaos evidence nightly
 
 # What runs on the compiled form as well; everything runs on the pure one.
-OF_COMPILED := $(addprefix tests/unit/,core quorum log runtime snapshot statemachine controller) tests/scenario
+OF_COMPILED := $(addprefix tests/unit/,core quorum log runtime snapshot statemachine controller replica services transport) \
+	tests/scenario $(addprefix tests/integration/,test_clean_stop.py test_wiped_disk.py)
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 import zipfile
 from pathlib import Path
@@ -55,3 +56,17 @@ def test_what_is_left_out_is_below_what_is_listed_and_has_a_reason() -> None:
 def test_what_the_bench_looks_at_is_listed() -> None:
     looked_at = {each.__name__.replace(".", "/") for each in LOOKED_AT}
     assert looked_at <= set(LISTED)
+
+
+def test_the_compiled_form_is_tested_by_itself_and_in_processes() -> None:
+    """Goal: what CI runs on it. Method: the Makefile's list, without its functions."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    listed = text.partition("OF_COMPILED := ")[2].partition("\n\n")[0].replace("\\\n", " ")
+    paths = [
+        prefix + each
+        for prefix, names in re.findall(r"\$\(addprefix (\S+),([^)]*)\)", listed)
+        for each in names.split()
+    ]
+    assert [each for each in paths if not (ROOT / each).exists()] == []
+    assert {"tests/unit/services", "tests/unit/transport", "tests/unit/replica"} <= {*paths}
+    assert any(each.startswith("tests/integration/") for each in paths)

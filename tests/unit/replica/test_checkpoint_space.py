@@ -23,6 +23,8 @@ from snapshot.writer import PartFile
 from statemachine.commands import ConfigChange, IncrementalAlterConfigs, ResourceType
 from tests.support.lone_replica import LoneReplica
 
+pytestmark = pytest.mark.interpreted
+"""Part files find no space by a replaced method, which compiled code does not look up."""
 SMALL = SnapshotConfig(min_changed_records_ratio=0.5, max_bytes_between=2_000)
 
 
