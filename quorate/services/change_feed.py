@@ -24,6 +24,9 @@ from quorum.batch import scan_batches
 
 CACHED_MESSAGES_MAX = 32
 """Messages kept for other watchers that come by the same offset."""
+CACHED_BYTES_MAX = 16 << 20
+"""Their bytes at most; a message with one large batch exceeds ``CHANGE_BYTES_MAX``. The newest one
+is kept, whatever its size."""
 PROGRESS_SECONDS = 5.0
 """A watcher that waits is woken after so many seconds without a change, to get its position."""
 WOKEN_PER_TURN = 64
@@ -89,6 +92,7 @@ class ChangeFeed:
             self._cached[place] = task
             if len(self._cached) > CACHED_MESSAGES_MAX:
                 del self._cached[next(iter(self._cached))]
+            task.add_done_callback(self._drop_oldest)
         try:
             # One watcher's end must not take the message away from the others.
             return task.result() if task.done() else await asyncio.shield(task)
@@ -96,6 +100,18 @@ class ChangeFeed:
             if task.done() and self._cached.get(place) is task:
                 del self._cached[place]
             raise
+
+    def _drop_oldest(self, _converted: asyncio.Task[ChangeMessage]) -> None:
+        """Keep the newest messages, of ``CACHED_BYTES_MAX`` together."""
+        kept = 0
+        for place, task in reversed(tuple(self._cached.items())):
+            if not task.done() or task.cancelled() or task.exception() is not None:
+                continue
+            size = len(task.result().data)
+            if kept and kept + size > CACHED_BYTES_MAX:
+                del self._cached[place]
+            else:
+                kept += size
 
     async def _convert(
         self,

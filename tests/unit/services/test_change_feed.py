@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from quorate.services import change_feed
 from quorate.services.change_feed import (
     CACHED_MESSAGES_MAX,
     PROGRESS_SECONDS,
@@ -284,5 +285,25 @@ def test_the_feed_keeps_few_messages() -> None:
         for offset in range(CACHED_MESSAGES_MAX + 8):
             await feed.changes(offset)
         assert len(feed._cached) == CACHED_MESSAGES_MAX
+
+    with_feed(scenario)
+
+
+def test_the_feed_keeps_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: large batches do not fill the memory. Method: bounds of two messages and of none."""
+
+    async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
+        for _ in range(20):
+            node.commit()
+        await asyncio.sleep(0)
+        monkeypatch.setattr(change_feed, "CHANGE_BYTES_MAX", 1)
+        size = len((await feed.changes(9)).data)
+        for messages, first in ((2, 1), (0, 10)):
+            monkeypatch.setattr(change_feed, "CACHED_BYTES_MAX", messages * size)
+            for offset in range(first, first + 8):
+                await feed.changes(offset)
+                await asyncio.sleep(0)
+                assert offset in {place[0] for place in feed._cached}
+            assert len(feed._cached) == max(messages, 1)
 
     with_feed(scenario)
