@@ -8,9 +8,12 @@ it leads by derivation.
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
+from audit.directory import plan_source
+from audit.replay import image_at
 from quorum.batch import encode_batch
 from quorum.control import encode_control_batch
 from quorum.control_records import LeaderChange
@@ -19,7 +22,9 @@ from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import MetaProperties, write_identity
 from quorum.log.layout import partition_directory
 from quorum.log.recovery import open_log
+from snapshot.writer import write_checkpoint
 from statemachine.codec import encode_record
+from statemachine.dump import dump_values
 from statemachine.records import (
     BrokerFencedEvent,
     BrokerUnfencedEvent,
@@ -70,6 +75,25 @@ def write_log(home: Path, records: int) -> int:
     log.store_high_watermark(end)
     log.close()
     return end
+
+
+def add_checkpoints(home: Path, count: int) -> None:
+    """Write so many checkpoints into such a directory, about as far apart, as a node does."""
+    plan = plan_source(home)
+    wanted = [plan.end_offset * number // (count + 1) for number in range(1, count + 1)]
+    offsets = [mark.offset for mark in plan.marks]
+    for number in sorted({bisect_left(offsets, offset) for offset in wanted}):
+        mark = plan.marks[number]
+        # Planned again, since the last checkpoint shortens the replay of the next one.
+        found = image_at(plan_source(home), mark.offset)
+        write_checkpoint(
+            OsFileSystem(),
+            partition_directory(home),
+            found.snapshot_id,
+            values=dump_values(found.image),
+            last_contained_log_timestamp=found.image.provenance.timestamp_ms,
+            log_digest=mark.value,
+        )
 
 
 def _commands(records: int) -> Iterator[list[MetadataRecord]]:

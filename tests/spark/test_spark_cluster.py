@@ -13,9 +13,10 @@ import pytest
 from audit.directory import plan_source
 from audit.java import find_java_home
 from audit.schema import HISTORY
+from bench.spark_cluster import standalone_cluster
 from tests.support.audit_answers import trimmed_log
 from tests.support.audit_log import table_rows
-from tests.support.spark_cluster import bare_python, standalone_cluster
+from tests.support.bare_python import bare_python
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
