@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 
+from bench.build_form import print_form
 from bench.controller_path import TOPICS, measure
 from quorate.services.access import Access, AccessPolicy
 from quorate.services.roles import Role
@@ -87,6 +88,7 @@ def main() -> None:
     parser.add_argument("--commands", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
+    print_form()
     policy = AccessPolicy(NodeNames("node-{id}.test"), frozenset())
     entries = acls(options.acls)
     access = Access(policy, _CLIENT, _PEER, frozenset({Role.CLIENT}))

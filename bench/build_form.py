@@ -6,6 +6,7 @@ Both forms change every figure by a tenth or more, so a run of a slower form say
 from __future__ import annotations
 
 import platform
+import sys
 import sysconfig
 from importlib import machinery
 from types import ModuleType
@@ -48,3 +49,10 @@ def build_form() -> dict[str, object]:
 def first_line(unoptimised: list[str]) -> str:
     """Return the line that a report of these shortcomings begins with; empty if there are none."""
     return f"UNOPTIMISED BUILD: {'; '.join(unoptimised)}." if unoptimised else ""
+
+
+def print_form() -> None:
+    """Print ``first_line`` of this process to standard error, if there is one."""
+    line = first_line(shortcomings(sysconfig.get_config_var("CONFIG_ARGS"), compiled=is_compiled()))
+    if line:
+        print(line, file=sys.stderr, flush=True)

@@ -23,6 +23,7 @@ from typing import Final
 
 import psutil
 
+from bench.build_form import print_form
 from bench.scale_cluster import Latencies, ManyPartitions
 from bench.scale_image import PARTITIONS_PER_TOPIC
 from bench.screenshots import running
@@ -212,6 +213,7 @@ def main() -> int:
     )
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     arguments = parser.parse_args()
+    print_form()
     plan = Plan(
         arguments.partitions,
         arguments.rounds,

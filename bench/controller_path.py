@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from bench.build_form import print_form
 from quorate.controller.config import ControllerConfig
 from quorate.controller.controller import Controller
 from quorate.controller.requests import Answer, CommandAccess, RequestContext
@@ -176,6 +177,7 @@ def main() -> None:
     parser.add_argument("--group", type=int, default=64)
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
+    print_form()
     if options.profile:
         profile = cProfile.Profile()
         profile.runcall(measure, options.commands, options.group)

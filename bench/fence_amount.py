@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from bench.build_form import print_form
 from quorate.controller.config import ControllerConfig
 from quorum.batch import encode_batch
 from statemachine.codec import encode_record
@@ -151,6 +152,7 @@ def main() -> int:
     parser.add_argument("--topics", type=int, default=100_000)
     # Millions of objects without cycles: garbage collection would take most of the time.
     gc.disable()
+    print_form()
     json.dump(measure(parser.parse_args().topics).as_row(), sys.stdout, indent=1)
     print()
     return 0

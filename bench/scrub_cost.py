@@ -15,6 +15,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.build_form import print_form
 from bench.quorum_under_load import run_load, start_cluster
 from quorate.config.sections import ScrubConfig
 from quorate.demo.local_cluster import LocalCluster
@@ -74,6 +75,7 @@ def main() -> int:
     parser.add_argument("--fill-seconds", type=float, default=6.0)
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     arguments = parser.parse_args()
+    print_form()
     costs = {"without": (0, Cost()), "scrubbing": (ScrubConfig().bytes_per_second, Cost())}
     for _ in range(arguments.rounds):
         for pace, cost in costs.values():

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import grpc
 
+from bench.build_form import print_form
 from quorate.client import TOPIC, Client
 from quorate.demo.local_cluster import LocalCluster, LocalNode
 from quorate.demo.security import OPERATOR, ClusterSecurity
@@ -116,6 +117,7 @@ def main() -> int:
     parser.add_argument("--writes", type=int, default=2_000)
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     options = parser.parse_args()
+    print_form()
     found: dict[str, list[float]] = {"tls": [], "bound": []}
     with (
         tempfile.TemporaryDirectory(dir=options.folder) as home,

@@ -25,6 +25,7 @@ import grpc
 from crc32c import crc32c
 from grpc import aio
 
+from bench.build_form import print_form
 from bench.loop import loop_factory
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
 from quorum.core.messages.message_types import Message, Received, ReceivedRequest
@@ -239,6 +240,7 @@ def main() -> None:
     parser.add_argument("--plain-asyncio", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    print_form()
     factory = asyncio.new_event_loop if options.plain_asyncio else loop_factory()
     with asyncio.Runner(loop_factory=factory) as runner:
         if options.serve:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.build_form import print_form
 from bench.closed_loop import LoadResult, run_writers
 from bench.loop import loop_factory
 from bench.quorum_under_load import start_cluster
@@ -109,6 +110,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="time with watchers")
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on the disk to measure")
     arguments = parser.parse_args()
+    print_form()
     with _running(arguments.folder, arguments.watchers) as cluster:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             found = runner.run(_measure(cluster, arguments.watchers, arguments.seconds))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from bench.build_form import first_line, is_compiled, shortcomings
+import pytest
+
+from bench import build_form
+from bench.build_form import first_line, is_compiled, print_form, shortcomings
 from bench.report import render
 
 FIGURES = {"writes": [], "peers": {}}
@@ -39,3 +42,13 @@ def test_one_interpreted_module_makes_a_build_interpreted() -> None:
     interpreted.__file__ = "/site-packages/two.py"
     assert is_compiled((compiled,))
     assert not is_compiled((compiled, interpreted))
+
+
+def test_a_single_program_names_its_form_on_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build_form, "is_compiled", lambda: False)
+    print_form()
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert "Quorate is not compiled by mypyc" in printed.err
