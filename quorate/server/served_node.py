@@ -150,12 +150,7 @@ class ReplicaNode(LogFacts):
 
     def confirm_read(self, on_outcome: Callable[[int | None], None], reads: int = 1) -> None:
         """Find a linearizable read position, from the leader if this node is not it."""
-        timed = self._meter.timed(on_outcome)
-        if self._node.is_leader:
-            self._reads.add(timed, reads)
-        else:
-            # One request to the leader is for all reads that come while the last one is under way.
-            self._confirm_read(timed)
+        self._reads.add(self._meter.timed(on_outcome), reads)
 
     def wait_applied(self, offset: int, on_applied: Callable[[], None]) -> Cancel:
         """Call back once the image contains everything below ``offset``; at once if it does."""
