@@ -190,7 +190,11 @@ class OutgoingAnswers(Generic[AnswersT]):
         self._is_writing = False
         if error is not None:
             self._fail(error)
-        self.send_now()
+        if self._held is None or self._full:
+            self.send_now()
+        else:
+            # Answers that are held wait for others, not for the write before.
+            self._notify()
         if self._on_progress is not None:
             self._on_progress()
 

@@ -141,3 +141,38 @@ def test_a_held_message_leaves_when_it_is_complete_or_its_time_is_over() -> None
         assert written[4:] == [[7]], "one answer is now what is expected"
 
     asyncio.run(scenario())
+
+
+def test_the_end_of_the_write_before_does_not_send_what_is_held() -> None:
+    """Else the answers of a quick server leave one by one, whatever it decides."""
+
+    async def scenario() -> None:
+        written: list[list[int]] = []
+        may_end = asyncio.Event()
+
+        async def write(message: ReadStreamResponse) -> None:
+            written.append([answer.tag for answer in message.answers])
+            await may_end.wait()
+
+        gathering = AnswerGathering()
+        gathering.arrived(0.0)
+        gathering.arrived(0.0)
+        outgoing = OutgoingAnswers(write, ReadStreamResponse, None, gathering)
+        outgoing.may_hold = True
+
+        def answer(*tags: int) -> None:
+            outgoing.owed += len(tags)
+            for tag in tags:
+                outgoing.message.answers.add(tag=tag)
+                outgoing.settle()
+
+        answer(1, 2)
+        answer(3)
+        assert outgoing._held is not None
+        may_end.set()
+        await asyncio.wait_for(outgoing.wait_until(lambda: not outgoing._is_writing), 60)
+        assert written == [[1, 2]]
+        answer(4)
+        assert written == [[1, 2], [3, 4]]
+
+    asyncio.run(scenario())
