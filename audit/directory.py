@@ -16,12 +16,13 @@ is left by a crash and is not part of the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from audit.errors import AuditError, NoLogError
-from audit.plan import CheckpointFile, ReadPlan, SegmentFile
+from audit.plan import CheckpointFile, Entry, ReadPlan, SegmentFile
 from audit.segment_file import read_segment
 from quorum.batch import HEADER_BYTES, iterate_records, peek_size
 from quorum.control import SnapshotHeader, decode_control
@@ -160,19 +161,20 @@ def _plan_of(
     if damage is not None and not only_before_damage:
         raise damage
     reached = end if with_unknown else min(committed, end)
+    marks = _marks(log, start, reached) if segments else ()
     return ReadPlan(
         str(source),
         log.identity.cluster_id if log.identity is not None else "",
         start_offset=start,
         end_offset=reached,
         committed_offset=committed,
-        segments=_clipped(segments, start, reached),
+        segments=_clipped(_with_entries(log, segments, marks), start, reached),
         checkpoints=tuple(
             file for file in checkpoints if start <= file.end_offset <= max(reached, newest)
         ),
         epochs=log.epochs,
         log_incarnation=log.identity.log_incarnation_id if log.identity is not None else b"",
-        marks=_marks(log, start, reached) if segments else (),
+        marks=marks,
         problems=tuple(problems),
         damage=str(damage) if damage is not None else "",
     )
@@ -183,6 +185,24 @@ def _marks(log: ReadOnlyLog, start: int, end: int) -> tuple[DigestAt, ...]:
     wanted = range(end, start, -max(1, -(-(end - start) // MARKS)))
     found = {mark.offset: mark for mark in map(log.digest_before, wanted) if mark.value}
     return tuple(found[offset] for offset in sorted(found))
+
+
+def _with_entries(
+    log: ReadOnlyLog, segments: Iterable[SegmentFile], marks: Sequence[DigestAt]
+) -> tuple[SegmentFile, ...]:
+    """Return the files with an entry at each mark inside of them."""
+    return tuple(
+        replace(
+            segment,
+            entries=tuple(
+                Entry(mark.offset, position, mark.value)
+                for mark in marks
+                if segment.base_offset < mark.offset < segment.end_offset
+                and (position := log.position_of(mark.offset)) is not None
+            ),
+        )
+        for segment in segments
+    )
 
 
 def _ends_early(log: ReadOnlyLog, committed: int) -> LogDamagedError:
@@ -207,13 +227,10 @@ def _segments(fs: FileSystem, log: ReadOnlyLog) -> tuple[SegmentFile, ...]:
 
 def _clipped(segments: Iterable[SegmentFile], start: int, end: int) -> tuple[SegmentFile, ...]:
     return tuple(
-        SegmentFile(
-            segment.path,
-            segment.base_offset,
-            max(start, segment.start_offset),
-            min(end, segment.end_offset),
-            segment.digest,
-            segment.epoch,
+        replace(
+            segment,
+            start_offset=max(start, segment.start_offset),
+            end_offset=min(end, segment.end_offset),
         )
         for segment in segments
         if segment.end_offset > start and segment.start_offset < end

@@ -11,8 +11,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from quorum.types import DigestAt, Epoch, EpochStart, SnapshotId
+
+
+class Entry(NamedTuple):
+    """A place in a segment file where a read may begin: the start of a batch."""
+
+    offset: int
+    position: int
+    digest: bytes
+    """Log digest below ``offset``; empty if not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +38,13 @@ class SegmentFile:
     """Log digest at ``base_offset``; empty if not known."""
     epoch: Epoch = 0
     """Epoch of the record before ``base_offset``, as far as known."""
+    entries: tuple[Entry, ...] = ()
+    """Some places behind its first batch where a read may begin, ascending."""
+
+    def entry(self, offset: int) -> Entry:
+        """Return the last place at or below ``offset`` where a read may begin."""
+        found = bisect_right(self.entries, offset, key=lambda entry: entry.offset)
+        return self.entries[found - 1] if found else Entry(self.base_offset, 0, self.digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Read a segment file batch by batch with only the standard library and crc32c.
 
-For executors, which load nothing of ``quorum.log``. Every batch is verified: its checksum, and that
-it follows the previous one. The log digest is computed on the way.
+For executors, which load nothing of ``quorum.log``. A read begins at the nearest entry of the plan.
+From there on every batch is verified: its checksum, and that it follows the previous one. The log
+digest is computed on the way.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from crc32c import crc32c
 
-from audit.plan import ReadPlan, SegmentFile
+from audit.plan import Entry, ReadPlan, SegmentFile
 from quorum.batch import BatchHeader, check_crc, peek_size, read_header
 from quorum.batch_header import CRC_START
 from quorum.digest import fold
@@ -46,10 +47,12 @@ def read_segment(segment: SegmentFile) -> Iterator[FoundBatch]:
             position and cause.
         StorageError: The file cannot be read, or ends before the range does.
     """
-    expected = _Follower(segment)
+    entry = segment.entry(segment.start_offset)
+    expected = _Follower(segment, entry)
     try:
         with Path(segment.path).open("rb") as file:
-            for window, position in _windows(file, segment.path):
+            file.seek(entry.position)
+            for window, position in _windows(file, segment.path, entry.position):
                 for header in expected.follow(window, position):
                     if header.end_offset > segment.start_offset:
                         yield FoundBatch(
@@ -74,11 +77,11 @@ def read_segment(segment: SegmentFile) -> Iterator[FoundBatch]:
 class _Follower:
     """Verifies that batches follow one another, and computes the digest."""
 
-    def __init__(self, segment: SegmentFile) -> None:
+    def __init__(self, segment: SegmentFile, entry: Entry) -> None:
         self._path = segment.path
-        self.next_offset = segment.base_offset
+        self.next_offset = entry.offset
         self._epoch = segment.epoch
-        self.digest = segment.digest
+        self.digest = entry.digest
 
     def follow(self, window: bytes, base: int) -> Iterator[BatchHeader]:
         """Yield every verified batch of a window that holds whole batches."""
@@ -104,9 +107,10 @@ class _Follower:
             position = after
 
 
-def _windows(file: BinaryIO, path: str) -> Iterator[tuple[bytes, int]]:
-    """Yield the file in chunks of whole batches with their positions; a torn batch comes last."""
-    base = 0
+def _windows(file: BinaryIO, path: str, base: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the file from ``base`` on, where it stands, in chunks of whole batches with their
+    positions; a torn batch comes last.
+    """
     wanted = WINDOW_BYTES
     carried = b""
     while True:

@@ -1,9 +1,9 @@
 """Split a read into ranges of equal cost, one for each task.
 
 What a task reads before its own range costs time as well: it replays from the newest checkpoint
-below, and it verifies the file in which it begins from the start of that file. So ranges are not
-of equal length: they begin at checkpoints and files where that is cheaper, and are shorter far
-behind one.
+below, and it verifies what follows the nearest entry of the file in which it begins. So ranges are
+not of equal length: they begin at checkpoints where that is cheaper, and are shorter far behind
+one.
 
 Runs on Spark executors: its imports must not reach an event loop, gRPC or protobuf.
 """
@@ -31,7 +31,7 @@ class Costs:
     replay: float = 0.0
     """To replay it; 0 if rows do not depend on records before them."""
     verify: float = 0.0
-    """To verify it, in the file in which the replay or the range begins."""
+    """To verify it, behind the entry at which the replay or the range begins."""
 
 
 ALL_ROWS = Costs(replay=0.4, verify=0.04)
@@ -85,7 +85,11 @@ class _Split:
         self._start = start
         self._end = end
         self._costs = costs
-        self._bases = [segment.base_offset for segment in plan.segments]
+        self._begins = [
+            offset
+            for segment in plan.segments
+            for offset in (segment.base_offset, *(entry.offset for entry in segment.entries))
+        ]
         self._whole_until = 0 if plan.baseline is None else plan.baseline.end_offset
 
     def cost(self, start: int, end: int) -> float:
@@ -130,8 +134,8 @@ class _Split:
                 begin = checkpoint.end_offset
             elif plan.start_offset == 0:
                 begin = 0
-        file = bisect_right(self._bases, begin) - 1
-        verified = begin - self._bases[file] if file >= 0 else 0
+        found = bisect_right(self._begins, begin) - 1
+        verified = begin - self._begins[found] if found >= 0 else 0
         return self._costs.replay * (at - begin) + self._costs.verify * verified
 
 

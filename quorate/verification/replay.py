@@ -57,7 +57,9 @@ def replay(
     start = oldest_state(plan) if begin is None else begin.end_offset
     end = plan.end_offset if end_offset is None else end_offset
     # The digests were compared when the files were read; a replay needs none of its own.
-    plan = replace(plan, segments=tuple(replace(each, digest=b"") for each in plan.segments))
+    plan = replace(
+        plan, segments=tuple(replace(each, digest=b"", entries=()) for each in plan.segments)
+    )
     scan = Scan(EMPTY_IMAGE if baseline is None else load_state(baseline))
     every = list(checkpoints)
     waiting = {

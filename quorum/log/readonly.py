@@ -108,6 +108,10 @@ class ReadOnlyLog:
             return DigestAt(-1, b"")
         return self.segments.digest_before(offset, self.start.offset)
 
+    def position_of(self, offset: int) -> int | None:
+        """Return where in its segment file the batch begins whose base offset this is."""
+        return None if self.segments is None else self.segments.position_of(offset)
+
     @property
     def segment_bases(self) -> tuple[int, ...]:
         """Base offsets of the segments read, ascending."""

@@ -67,6 +67,13 @@ class SegmentList:
                     return found
             return DigestAt(-1, b"")
 
+    def position_of(self, offset: int) -> int | None:
+        """Return where in its file the batch begins whose base offset this is; None for none."""
+        with self._lock:
+            segment = self.containing(offset)
+            found = segment.locate(offset, segment.tail)
+            return found[0] if found is not None and found[1].base_offset == offset else None
+
     def tail_at(self, end_offset: int) -> SegmentTail:
         """Return the state of a segment that ends at ``end_offset``.
 

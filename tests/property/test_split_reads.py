@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.directory import plan_source
-from audit.plan import CheckpointFile, ReadPlan, SegmentFile
+from audit.plan import CheckpointFile, Entry, ReadPlan, SegmentFile
 from audit.schema import TABLES
 from audit.splits import Costs, splits
 from quorum.types import OffsetAndEpoch
@@ -23,9 +23,14 @@ def plans(draw: st.DrawFn) -> ReadPlan:
     """A log of a few records in files, with checkpoints; some have lost their beginning."""
     end = draw(st.integers(2, 11))
     bases = sorted(draw(st.sets(st.integers(0, end - 1), min_size=1, max_size=3)))
+    inside = draw(st.sets(st.integers(0, end - 1), max_size=3)) - set(bases)
     files = tuple(
-        SegmentFile(f"s{base}", base, base, after) for base, after in pairwise([*bases, end])
-    )
+        SegmentFile(
+            f"s{base}", base, base, after,
+            entries=tuple(Entry(each, 0, b"") for each in sorted(inside) if base < each < after),
+        )
+        for base, after in pairwise([*bases, end])
+    )  # fmt: skip
     reached = list(range(max(bases[0], 1), end + 1))
     ends = sorted(draw(st.sets(st.sampled_from(reached), max_size=4)))
     checkpoints = tuple(CheckpointFile(f"c{each}", OffsetAndEpoch(each, 1)) for each in ends)
@@ -46,8 +51,8 @@ def cost(plan: ReadPlan, part: tuple[int, int], costs: Costs) -> float:
         begin = checkpoint.end_offset
     elif costs.replay and plan.start_offset == 0:
         begin = 0
-    bases = [file.base_offset for file in plan.segments if file.base_offset <= begin]
-    verified = range(max(bases, default=begin), begin)
+    begins = [file.entry(begin).offset for file in plan.segments if file.base_offset <= begin]
+    verified = range(max(begins, default=begin), begin)
     return rows + costs.replay * len(range(begin, start)) + costs.verify * len(verified)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from audit.schema import HISTORY, TABLES, columns
 from audit.source import ClusterMetadataSource
 from audit.source_reader import TASK_OFFSETS_MIN, TASKS_DEFAULT, Question
 from audit.splits import ALL_ROWS, Costs, costs_of, default_count, splits
+from quorum.errors import CorruptBatchError
 from quorum.types import OffsetAndEpoch
 from statemachine.records import RECORD_TYPES
 from tests.support.audit_answers import trimmed_log
@@ -67,6 +69,29 @@ def test_the_parts_add_up(
         assert parts[-1][1] == plan.end_offset
         found = [row for part in parts for row in table_rows(plan, table, *part)]
         assert found == table_rows(plan, table)
+
+
+def test_a_part_reads_nothing_before_the_entry_at_which_it_begins(tmp_path: Path) -> None:
+    """Goal: many tasks do little more than one. Method: the file is damaged in front of a part."""
+    log = AuditLog(tmp_path / "log")
+    log.elect(1)
+    log.world(5, 120)
+    log.commit()
+    plan = plan_source(log.home)
+    (segment,) = plan.segments
+    assert len(segment.entries) > 20
+    middle = segment.entry(plan.end_offset // 2)
+    types = ("ConfigRecord",)
+    whole = table_rows(plan, HISTORY, middle.offset, plan.end_offset, types=types)
+    assert whole
+    with Path(segment.path).open("r+b") as file:
+        file.seek(segment.entries[0].position + 70)
+        byte = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte[0] ^ 1]))
+    assert table_rows(plan, HISTORY, middle.offset, plan.end_offset, types=types) == whole
+    with pytest.raises(CorruptBatchError):
+        table_rows(plan, HISTORY, 0, middle.offset, types=types)
 
 
 def one_file(end: int, *checkpoints: int) -> ReadPlan:
