@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from quorate.services.answer_gathering import (
     _TRIAL_EVERY_MAX,
@@ -100,6 +102,24 @@ def test_nothing_is_held_on_a_stream_that_is_not_busy() -> None:
     assert readers.held_to_the_end == 0
 
 
+def busy_stream(
+    write: Callable[[ReadStreamResponse], Coroutine[Any, Any, None]],
+) -> tuple[OutgoingAnswers[ReadStreamResponse], Callable[..., None]]:
+    """Return the answers of a stream whose queries come quickly, and what answers some by tag."""
+    gathering = AnswerGathering()
+    gathering.arrived(0.0)
+    gathering.arrived(0.0)
+    outgoing = OutgoingAnswers(write, ReadStreamResponse, None, gathering)
+
+    def answer(*tags: int) -> None:
+        outgoing.owed += len(tags)
+        for tag in tags:
+            outgoing.message.answers.add(tag=tag)
+            outgoing.settle()
+
+    return outgoing, answer
+
+
 def test_a_held_message_leaves_when_it_is_complete_or_its_time_is_over() -> None:
     """Goal: the decision is carried out. Method: a stream whose last message had two answers."""
 
@@ -111,16 +131,7 @@ def test_a_held_message_leaves_when_it_is_complete_or_its_time_is_over() -> None
             written.append([answer.tag for answer in message.answers])
             has_written.set()
 
-        gathering = AnswerGathering()
-        gathering.arrived(0.0)
-        gathering.arrived(0.0)
-        outgoing = OutgoingAnswers(write, ReadStreamResponse, None, gathering)
-
-        def answer(*tags: int) -> None:
-            outgoing.owed += len(tags)
-            for tag in tags:
-                outgoing.message.answers.add(tag=tag)
-                outgoing.settle()
+        outgoing, answer = busy_stream(write)
 
         answer(1, 2)
         assert written == [[1, 2]]
@@ -154,17 +165,8 @@ def test_the_end_of_the_write_before_does_not_send_what_is_held() -> None:
             written.append([answer.tag for answer in message.answers])
             await may_end.wait()
 
-        gathering = AnswerGathering()
-        gathering.arrived(0.0)
-        gathering.arrived(0.0)
-        outgoing = OutgoingAnswers(write, ReadStreamResponse, None, gathering)
+        outgoing, answer = busy_stream(write)
         outgoing.may_hold = True
-
-        def answer(*tags: int) -> None:
-            outgoing.owed += len(tags)
-            for tag in tags:
-                outgoing.message.answers.add(tag=tag)
-                outgoing.settle()
 
         answer(1, 2)
         answer(3)
