@@ -3,6 +3,9 @@
 Answers that are ready within one turn of the event loop leave as one message. If no request remains
 unanswered, the message leaves within that turn, because no further answer can join it. On a busy
 read stream it may wait for answers to queries that are about to come (``answer_gathering``).
+
+Invariant: a message holds answers of at most ``GATHERED_BYTES_MAX`` plus one answer. Only the sizes
+that ``settle`` gets count.
 """
 
 from __future__ import annotations
@@ -10,13 +13,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from quorate.services.answer_gathering import HOLD_SECONDS_MAX, AnswerGathering
 from quorum.transport.eager import begin
 from quorum.v1.metadata_pb2 import ReadStreamResponse, WriteStreamResponse
 
 AnswersT = TypeVar("AnswersT", bound=WriteStreamResponse | ReadStreamResponse)
+GATHERED_BYTES_MAX: Final = 256 << 10
+"""Answers of this many bytes leave in one message; further answers follow in the next."""
+FULL_MESSAGES_MAX: Final = 2
+"""Full messages waiting to be written; at this limit a stream adds no answers that can wait."""
 
 
 class OutgoingAnswers(Generic[AnswersT]):
@@ -45,6 +52,7 @@ class OutgoingAnswers(Generic[AnswersT]):
         self._held: asyncio.TimerHandle | None = None
         self.message = message_type()
         """The message to add answers to; sent after the full ones."""
+        self._message_bytes = 0
         self._full: deque[AnswersT] = deque()
         self._has_greeting = False
         self.owed = 0
@@ -61,29 +69,46 @@ class OutgoingAnswers(Generic[AnswersT]):
         return len(self.message.answers) + sum(len(full.answers) for full in self._full)
 
     @property
-    def full_count(self) -> int:
-        """Return the number of full messages that are not being written yet."""
-        return len(self._full)
+    def has_room(self) -> bool:
+        """Return whether fewer than ``FULL_MESSAGES_MAX`` full messages wait to be written."""
+        return len(self._full) < FULL_MESSAGES_MAX
 
     def greet(self) -> None:
         """Send ``message`` even if it contains no answer."""
         self._has_greeting = True
         self.send_soon()
 
-    def begin_next_message(self) -> None:
-        """Close ``message``, which is full, and begin another one."""
-        self._full.append(self.message)
-        self.message = self._message_type()
+    def settle(self, size: int = 0) -> bool:
+        """Record that ``message`` now contains one more pending answer, of ``size`` bytes.
 
-    def settle(self) -> None:
-        """Record that ``message`` now contains one more pending answer."""
+        ``size`` may be left out of an answer of a few bytes.
+
+        Returns:
+            Whether that made the message full. ``message`` is then another one.
+        """
+        self._message_bytes += size
+        is_full = self._message_bytes >= GATHERED_BYTES_MAX
+        if is_full:
+            # It contains the greeting, if there is one.
+            self._full.append(self.message)
+            self._begin_message()
         self.owed -= 1
         if self.owed:
             self.send_soon()
-        elif self.may_hold and self._gathering and self._gathering.holds(len(self.message.answers)):
+        elif (
+            self.may_hold
+            and self._gathering
+            and not is_full
+            and self._gathering.holds(len(self.message.answers))
+        ):
             self._hold()
         else:
             self.send_now()
+        return is_full
+
+    def _begin_message(self) -> None:
+        self.message, self._message_bytes = self._message_type(), 0
+        self._has_greeting = False
 
     def send_soon(self) -> None:
         """Send ``message`` with everything that is added to it in this turn."""
@@ -109,8 +134,8 @@ class OutgoingAnswers(Generic[AnswersT]):
             if self._full:
                 message = self._full.popleft()
             else:
-                message, self.message = self.message, self._message_type()
-                self._has_greeting = False
+                message = self.message
+                self._begin_message()
             if self._gathering is not None:
                 self._sent(len(message.answers))
             self._is_writing = True

@@ -7,8 +7,8 @@ trip per message, not one per query.
 Invariants:
     1. Every query that was read is answered exactly once, unless the stream is gone.
     2. A stream holds at most ``READS_PER_STREAM_MAX`` queries plus one message, and answers of
-       about ``_GATHERED_BYTES`` in each of a few messages. At the limit it stops reading.
-    3. One turn of the event loop adds answers of at most ``_GATHERED_BYTES`` plus one answer.
+       about ``GATHERED_BYTES_MAX`` in each of a few messages. At the limit it stops reading.
+    3. One turn of the event loop adds answers of at most ``GATHERED_BYTES_MAX`` plus one answer.
 
 See: ADR 9; docs/reference/client-protocol.md (Reading).
 """
@@ -37,7 +37,7 @@ from quorate.services.calls import Context
 from quorate.services.closing import Closing
 from quorate.services.errors import RequestRefusedError, code_of
 from quorate.services.leadership import not_leader
-from quorate.services.outgoing import OutgoingAnswers
+from quorate.services.outgoing import GATHERED_BYTES_MAX, OutgoingAnswers
 from quorate.services.ports import Cancel, ServedNode
 from quorate.services.queries import ImageQueries
 from quorate.services.reads import (
@@ -58,13 +58,9 @@ from quorum.v1.errors_pb2 import LeaderHint
 from quorum.v1.metadata_pb2 import ReadOptions
 
 _STREAM = "ReadStream"
-_GATHERED_BYTES = 256 << 10
-"""Answers of this many bytes leave in one message; further answers follow in the next."""
-_ANSWER_BYTES_MAX = MESSAGE_BYTES_MAX - _GATHERED_BYTES - FRAMING_BYTES
+_ANSWER_BYTES_MAX = MESSAGE_BYTES_MAX - GATHERED_BYTES_MAX - FRAMING_BYTES
 """Maximum size of a single answer, so that it fits in a message with others before it."""
 _NO_OPTIONS = ReadOptions(level=-1)  # type: ignore[arg-type]  # an unknown level
-_FULL_MESSAGES_MAX = 2
-"""Full messages waiting to be written; at this limit answering pauses until one has left."""
 
 
 @dataclass(slots=True, eq=False)
@@ -112,8 +108,6 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         }
         self._ready: deque[metadata_pb2.ReadQuery] = deque()
         self._held: set[_HeldQueries] = set()
-        self._gathered: metadata_pb2.ReadStreamResponse | None = None
-        self._gathered_bytes = 0
         self._is_going_on = False
 
     async def run(self) -> None:
@@ -131,7 +125,7 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
     def _is_congested(self) -> bool:
         outgoing = self._outgoing
         # Refusals are owed no longer and yet wait to be written.
-        is_full = outgoing.full_count >= _FULL_MESSAGES_MAX
+        is_full = not outgoing.has_room
         return bool(self._ready) or is_full or outgoing.owed > READS_PER_STREAM_MAX
 
     async def _decongest(self) -> None:
@@ -267,10 +261,10 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         image = self._node.image
         position = self._reads.position(image)
         outgoing = self._outgoing
-        while self._ready and outgoing.full_count < _FULL_MESSAGES_MAX:
+        while self._ready and outgoing.has_room:
             query = self._ready.popleft()
             kind = query.WhichOneof("kind")
-            answer = self._add_answer(query)
+            answer = outgoing.message.answers.add(tag=query.tag)
             response = getattr(answer, kind)
             try:
                 self._answer_of[kind](image, getattr(query, kind), response, self._access)
@@ -279,7 +273,7 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
             except QuorateError as error:
                 _fill_refusal(answer, error)
                 size = answer.ByteSize()
-            if self._settle(size) and self._ready:
+            if outgoing.settle(size) and self._ready:
                 self._is_going_on = True
                 self._loop.call_soon(self._go_on)
                 return
@@ -290,26 +284,9 @@ class ReadSession(StreamSession[metadata_pb2.ReadStreamRequest, metadata_pb2.Rea
         self._answer_ready()
 
     def _refuse(self, query: metadata_pb2.ReadQuery, error: QuorateError) -> None:
-        answer = self._add_answer(query)
+        answer = self._outgoing.message.answers.add(tag=query.tag)
         _fill_refusal(answer, error)
-        self._settle(answer.ByteSize())
-
-    def _add_answer(self, query: metadata_pb2.ReadQuery) -> metadata_pb2.ReadAnswer:
-        message = self._outgoing.message
-        if self._gathered is not message:
-            self._gathered, self._gathered_bytes = message, 0
-        return message.answers.add(tag=query.tag)
-
-    def _settle(self, size: int) -> bool:
-        """Count an answer of so many bytes; return whether its message is full."""
-        outgoing = self._outgoing
-        self._gathered_bytes += size
-        outgoing.settle()
-        if self._gathered_bytes < _GATHERED_BYTES:
-            return False
-        if self._gathered is outgoing.message:
-            outgoing.begin_next_message()
-        return True
+        self._outgoing.settle(answer.ByteSize())
 
 
 def _checked_size(answer: metadata_pb2.ReadAnswer) -> int:

@@ -136,12 +136,6 @@ def _check_size(command: commands_pb2.Command) -> None:
         )
 
 
-_GATHERED_BYTES = 256 << 10
-"""Results and errors of this many bytes leave in one message; further ones follow in the next."""
-_FULL_MESSAGES_MAX = 2
-"""Full messages waiting to be written; at this limit the stream is not read."""
-
-
 class WriteSession(
     StreamSession[metadata_pb2.WriteStreamRequest, metadata_pb2.WriteStreamResponse]
 ):
@@ -165,8 +159,6 @@ class WriteSession(
         self._principal = ""
         self._client_id = ""
         self._reason = ""
-        self._counted: metadata_pb2.WriteStreamResponse | None = None
-        self._counted_bytes = 0
 
     def _open(self, first: metadata_pb2.WriteStreamRequest) -> None:
         """Answer the hello.
@@ -181,8 +173,7 @@ class WriteSession(
 
     def _is_congested(self) -> bool:
         outgoing = self._outgoing
-        is_full = outgoing.full_count >= _FULL_MESSAGES_MAX
-        return is_full or outgoing.waiting > COMMANDS_PER_STREAM_MAX
+        return not outgoing.has_room or outgoing.waiting > COMMANDS_PER_STREAM_MAX
 
     async def _decongest(self) -> None:
         await self._outgoing.wait_until(lambda: not self._is_congested())
@@ -261,15 +252,15 @@ class WriteSession(
         self._node.submit(value, context, on_answer)
 
     def _answered(self, tag: int, kind: str | None, answer: Answer) -> None:
-        message = self._outgoing.message
-        answers = message.answers
+        answers = self._outgoing.message.answers
+        size = 0
         if answer.code is ErrorCode.NONE:
             added = answers.add(tag=tag, offset=answer.offset, epoch=answer.epoch)
             if answer.result:
                 result = to_result(kind, answer.result, partial(name_refusal, _STREAM, Form.PART))
                 if result is not None:
                     added.result.CopyFrom(result)
-                    self._count(message, added)
+                    size = added.ByteSize()
         else:
             name_refusal(_STREAM, Form.ANSWER, answer.code)
             known = answer.known_producer
@@ -282,15 +273,5 @@ class WriteSession(
                 leader=leader_hint(self._node) if answer.code in _REDIRECTING else None,
                 producer=_known_producer(known) if known is not None else None,
             )
-            self._count(message, added)
-        self._outgoing.settle()
-        if self._counted_bytes >= _GATHERED_BYTES and self._counted is self._outgoing.message:
-            self._outgoing.begin_next_message()
-
-    def _count(
-        self, message: metadata_pb2.WriteStreamResponse, added: metadata_pb2.WriteAnswer
-    ) -> None:
-        """Count a result or an error; an answer without either has a few bytes."""
-        if self._counted is not message:
-            self._counted, self._counted_bytes = message, 0
-        self._counted_bytes += added.ByteSize()
+            size = added.ByteSize()
+        self._outgoing.settle(size)

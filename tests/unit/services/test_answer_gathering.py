@@ -13,7 +13,7 @@ from quorate.services.answer_gathering import (
     HOLD_SECONDS_MAX,
     AnswerGathering,
 )
-from quorate.services.outgoing import OutgoingAnswers
+from quorate.services.outgoing import GATHERED_BYTES_MAX, OutgoingAnswers
 from quorum.v1.metadata_pb2 import ReadStreamResponse
 
 INTERVAL = BUSY_SECONDS / 4
@@ -176,5 +176,26 @@ def test_the_end_of_the_write_before_does_not_send_what_is_held() -> None:
         assert written == [[1, 2]]
         answer(4)
         assert written == [[1, 2], [3, 4]]
+
+    asyncio.run(scenario())
+
+
+def test_a_full_message_is_not_held() -> None:
+    """Others would not fit in it."""
+
+    async def scenario() -> None:
+        written: list[list[int]] = []
+
+        async def write(message: ReadStreamResponse) -> None:
+            written.append([answer.tag for answer in message.answers])
+
+        outgoing, answer = busy_stream(write)
+        answer(1, 2)
+        outgoing.may_hold = True
+        outgoing.owed = 1
+        outgoing.message.answers.add(tag=3)
+        assert outgoing.settle(GATHERED_BYTES_MAX)
+        assert written == [[1, 2], [3]]
+        assert outgoing._held is None
 
     asyncio.run(scenario())

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from quorate.services import outgoing as outgoing_answers
 from quorate.services.outgoing import OutgoingAnswers
 from quorum.v1.metadata_pb2 import WriteStreamResponse
 
@@ -188,5 +189,62 @@ def test_nothing_is_written_to_a_stream_that_is_over() -> None:
         answer(outgoing, 1)
         await settle()
         assert wire.begun == []
+
+    asyncio.run(scenario())
+
+
+def add(outgoing: OutgoingAnswers[WriteStreamResponse], tag: int, size: int) -> bool:
+    """Add an answer that claims to have so many bytes; return whether its message is full."""
+    outgoing.message.answers.add(tag=tag)
+    return outgoing.settle(size)
+
+
+def test_a_full_message_takes_no_further_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of each message are counted from its own first answer."""
+    monkeypatch.setattr(outgoing_answers, "GATHERED_BYTES_MAX", 100)
+
+    async def scenario() -> None:
+        wire = Wire()
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
+        outgoing.owed = 10
+        assert [add(outgoing, tag, 60) for tag in range(1, 6)] == [False, True, False, True, False]
+        assert not outgoing.has_room
+        await settle()
+        assert outgoing.has_room
+        wire.is_open.set()
+        await settle()
+        assert wire.begun == [[1, 2], [3, 4], [5]]
+
+    asyncio.run(scenario())
+
+
+def test_the_bytes_of_a_message_that_left_do_not_fill_the_next() -> None:
+    """Method: five messages, each of which is not full by a byte."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        wire.is_open.set()
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
+        for tag in range(1, 6):
+            outgoing.owed = 1
+            assert not add(outgoing, tag, outgoing_answers.GATHERED_BYTES_MAX - 1)
+        assert wire.begun == [[1], [2], [3], [4], [5]]
+
+    asyncio.run(scenario())
+
+
+def test_a_greeting_in_a_full_message_is_sent_once() -> None:
+    """Method: a refusal that fills the first message of a stream."""
+
+    async def scenario() -> None:
+        wire = Wire()
+        wire.is_open.set()
+        outgoing = OutgoingAnswers(wire.write, WriteStreamResponse)
+        outgoing.message.accepted.node_id = 1
+        outgoing.greet()
+        outgoing.owed = 2
+        assert add(outgoing, 1, outgoing_answers.GATHERED_BYTES_MAX)
+        await settle()
+        assert wire.begun == [[1]], "no empty message behind it"
 
     asyncio.run(scenario())

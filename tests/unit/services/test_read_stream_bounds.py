@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.services import read_stream
+from quorate.services import outgoing, read_stream
 from quorate.services.outgoing import OutgoingAnswers
 from quorum.v1.metadata_pb2 import ReadOptions
 from statemachine.codec import encode_record
@@ -26,7 +26,7 @@ def test_large_answers_leave_in_many_messages_and_none_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Goal: no message grows beyond its bound. Method: a bound that three answers exceed."""
-    monkeypatch.setattr(read_stream, "_GATHERED_BYTES", 600)
+    monkeypatch.setattr(outgoing, "GATHERED_BYTES_MAX", 600)
 
     async def scenario(node: FakeNode, stream: Any) -> None:
         named(node, ["n" * 200])
@@ -57,7 +57,7 @@ def test_a_client_that_reads_nothing_makes_the_node_hold_little(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Goal: a few messages, however much is asked for. Method: a write that does not end."""
-    monkeypatch.setattr(read_stream, "_GATHERED_BYTES", 600)
+    monkeypatch.setattr(outgoing, "GATHERED_BYTES_MAX", 600)
     made = kept_sessions(monkeypatch)
 
     async def scenario(node: FakeNode, stream: Any) -> None:
@@ -76,7 +76,7 @@ def test_a_client_that_reads_nothing_makes_the_node_hold_little(
 
 def test_refusals_that_nobody_reads_stop_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: refusals count as well. Method: writes that do not end; queries that get no answer."""
-    monkeypatch.setattr(read_stream, "_GATHERED_BYTES", 600)
+    monkeypatch.setattr(outgoing, "GATHERED_BYTES_MAX", 600)
     made = kept_sessions(monkeypatch)
     may_write = asyncio.Event()
     write = OutgoingAnswers.__init__

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quorate.services import write_stream
+from quorate.services import outgoing
 from quorate.services.outgoing import OutgoingAnswers
 from quorum.v1 import commands_pb2
 from quorum.v1.metadata_pb2 import ProducerCommands, WriterIdentity, WriteStreamRequest
@@ -18,7 +18,7 @@ from tests.support.served_node import cluster, serving
 
 def test_errors_that_nobody_reads_stop_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: no message and no memory beyond a bound. Method: no write ends; all is refused."""
-    monkeypatch.setattr(write_stream, "_GATHERED_BYTES", 600)
+    monkeypatch.setattr(outgoing, "GATHERED_BYTES_MAX", 600)
     may_write = asyncio.Event()
     create = OutgoingAnswers.__init__
     made: list[OutgoingAnswers[Any]] = []
