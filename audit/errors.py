@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from quorum.errors import QuorateError, StorageError
 from quorum.types import Epoch
 
@@ -42,3 +44,8 @@ class LogTruncatedError(AuditError):
         self.offset = offset
         self.epoch = epoch
         self.is_exact = is_exact
+
+
+def reason_of(error: OSError) -> str:
+    """Return why the operating system refused; pyarrow's own text repeats path and number."""
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from audit.errors import ExportDamagedError
+from audit.errors import ExportDamagedError, reason_of
 from audit.export_files import ExportedRange, ExportFolder
 from audit.schema import HISTORY, TYPED_TABLES
 from quorum.errors import StorageError
@@ -123,8 +123,8 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        if isinstance(error, OSError) and error.strerror:
-            raise StorageError(f"cannot read the export: {error.strerror}", path) from error
+        if isinstance(error, OSError) and error.errno:
+            raise StorageError(f"cannot read the export: {reason_of(error)}", path) from error
         raise damaged_file(path) from error
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from audit.errors import AuditError
+from audit.errors import AuditError, reason_of
 from audit.schema import HISTORY, TABLES, TYPED_TABLES
 from quorum.errors import StorageError
 
@@ -167,4 +167,4 @@ def _named_errors(path: Path, what: str = "write") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"cannot {what} the export: {error.strerror or error}", path) from error
+        raise StorageError(f"cannot {what} the export: {reason_of(error)}", path) from error

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from audit.arrow_schema import arrow_schema
-from audit.errors import ExportDamagedError
+from audit.errors import ExportDamagedError, reason_of
 from audit.export_contents import ExportContents, LostTables, readable
 from audit.export_files import ExportedRange, ExportFolder
 from audit.plan import ReadPlan
@@ -105,7 +105,7 @@ def _write_tables(plan: ReadPlan, folder: ExportFolder, lost: LostTables) -> Non
             _write(collected, writers, counts, at_least=ROWS_PER_GROUP)
         _write(collected, writers, counts, at_least=1)
     except OSError as error:
-        raise StorageError(f"cannot write the export: {error}", folder.path) from error
+        raise StorageError(f"cannot write the export: {reason_of(error)}", folder.path) from error
     finally:
         for writer in writers.values():
             writer.close()

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from audit.arrow_schema import arrow_schema
 from audit.divergence import CLUSTER_ID_KEY, POSITION_KEY
+from audit.errors import reason_of
 from audit.export_contents import START_KEY, TABLES_KEY
 from audit.export_files import ExportedRange, ExportFolder
 from audit.plan import ReadPlan
@@ -105,7 +106,7 @@ class RangeWriter:
             self._writers[table].write_batch(batch)
         except OSError as error:
             path = self._folder.temporary(table)
-            raise StorageError(f"cannot write the export: {error}", path) from error
+            raise StorageError(f"cannot write the export: {reason_of(error)}", path) from error
         self._counts[table] = self._counts.get(table, 0) + batch.num_rows
 
     def _open(self, table: str) -> pq.ParquetWriter:

@@ -133,7 +133,7 @@ def check_writable(target: Path) -> None:
         reason = "the file there may not be written"
     else:
         return
-    raise CliError(f"{target}: cannot write the report: {reason}")
+    raise CliError(f"{target}: cannot write the report: {reason}", code=Exit.USAGE)
 
 
 def _is_locked(lock: Path) -> bool:
