@@ -22,6 +22,7 @@ from quorate.client.errors import (
     UnavailableError,
     from_rpc,
 )
+from quorate.client.reach import within_reach
 from quorate.client.read_streams import ReadStreams, may_share
 from quorum.v1 import common_pb2
 
@@ -111,7 +112,8 @@ class Caller:
     ) -> Any:
         """Return the answer of the first node that gives one.
 
-        One node may take ``attempt_seconds``; ``may_repeat`` says after which failures another
+        One node may take ``attempt_seconds``, and ``reach.CONNECT_SECONDS_MAX`` of them to be
+        connected, if others are known; ``may_repeat`` says after which failures another
         is asked. ``is_local`` says of an answer that its node may be cut off: the answer is
         returned, and the next call asks another node.
 
@@ -134,7 +136,8 @@ class Caller:
             try:
                 if is_shared:
                     return await self._streams.ask(address, method, request, seconds=attempt)
-                answer = await self.ask_at(address, service, method, request, seconds=attempt)
+                async with within_reach(self._nodes, address):
+                    answer = await self.ask_at(address, service, method, request, seconds=attempt)
                 if is_local is not None and is_local(answer):
                     self.move_on(UnavailableError("the node knows no leader"), address)
                 return answer

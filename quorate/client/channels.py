@@ -1,7 +1,13 @@
-"""The nodes that a client knows, one lasting connection to each, and the last known leader."""
+"""The nodes that a client knows, one lasting connection to each, and the last known leader.
+
+A node may come back with another address behind the same name. gRPC would connect to the address
+it knows, wait for ``CONNECT_TIMEOUT_MS``, and only then look the name up again. So a channel that
+has lost its connection is replaced by the next call, and the name of the new one is looked up.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +16,7 @@ import grpc
 from quorate.client.authenticator import Authenticator
 from quorate.client.cluster import cluster_named
 from quorate.client.errors import ClientError, NotServedError
-from quorate.client.limits import CLIENT_OPTIONS
+from quorate.client.limits import CLIENT_OPTIONS, RESOLUTION_PAUSE_MS
 from quorate.client.newest_incarnation import NewestIncarnation
 from quorate.client.results.errors import LeaderHint
 from quorum.v1 import errors_pb2 as wire
@@ -19,6 +25,8 @@ from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 
 ADDRESSES_MAX = 64
 """Maximum number of nodes remembered; further hints are ignored."""
+REST_SECONDS = 5.0
+"""After so long without a call, no more attempts are made to connect to a node."""
 
 
 class Node:
@@ -26,6 +34,8 @@ class Node:
 
     def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
         self.address = address
+        self.asked_at = asyncio.get_running_loop().time()
+        """When a call was last made, on the loop's clock."""
         self.channel = (
             grpc.aio.insecure_channel(address, options=CLIENT_OPTIONS)
             if credentials is None
@@ -34,6 +44,23 @@ class Node:
         # The generated stubs are untyped.
         self.metadata: Any = MetadataServiceStub(self.channel)  # type: ignore[no-untyped-call]
         self.admin: Any = AdminServiceStub(self.channel)  # type: ignore[no-untyped-call]
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, as far as gRPC knows."""
+        return self.channel.get_state() is grpc.ChannelConnectivity.READY
+
+    @property
+    def has_lost_connection(self) -> bool:
+        """Whether there was a connection, and there is neither one nor an attempt to connect.
+
+        A new channel is in the same state until its first call has begun.
+        """
+        unasked = asyncio.get_running_loop().time() - self.asked_at
+        return (
+            unasked > RESOLUTION_PAUSE_MS / 1000
+            and self.channel.get_state() is grpc.ChannelConnectivity.IDLE
+        )
 
 
 class Nodes:
@@ -61,6 +88,7 @@ class Nodes:
         self._authenticator = authenticator
         self._prefers_sasl = prefers_sasl
         self._nodes: dict[str, Node | None] = dict.fromkeys(addresses)
+        self._rest_timer: asyncio.TimerHandle | None = None
         self.leader: str | None = None
         """Last known address of the leader."""
         self.leader_epoch = -1
@@ -75,10 +103,35 @@ class Nodes:
 
     def node(self, address: str) -> Node:
         """Return the node at an address; connecting begins with the first call."""
+        loop = asyncio.get_running_loop()
         node = self._nodes.get(address)
-        if node is None:
+        if node is None or node.has_lost_connection:
             node = self._nodes[address] = Node(address, self._credentials)
+        node.asked_at = loop.time()
+        if self._rest_timer is None:
+            self._rest_timer = loop.call_later(REST_SECONDS, self._rest)
         return node
+
+    def is_connected(self, address: str) -> bool:
+        """Whether there is a connection to the node; a dead machine's may take a while to break."""
+        node = self._nodes.get(address)
+        return node is not None and node.is_connected
+
+    def _rest(self) -> None:
+        """Give up channels that cannot connect and that no call asks for.
+
+        gRPC would repeat its attempts for as long as the channel exists. A channel ends with its
+        last reference; a call that still waits on it keeps it until the call has failed.
+        """
+        loop = asyncio.get_running_loop()
+        self._rest_timer = None
+        for address, node in self._nodes.items():
+            if node is None or node.is_connected:
+                continue
+            if loop.time() - node.asked_at >= REST_SECONDS:
+                self._nodes[address] = None
+            elif self._rest_timer is None:
+                self._rest_timer = loop.call_later(REST_SECONDS, self._rest)
 
     def stranger(
         self, metadata: Iterable[tuple[str, str | bytes]] | None, *, is_failure: bool = False
@@ -144,6 +197,8 @@ class Nodes:
 
     async def close(self) -> None:
         """Close every connection."""
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
         if self._authenticator is not None:
             await self._authenticator.close()
         for node in self._nodes.values():

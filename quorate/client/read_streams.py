@@ -20,6 +20,7 @@ from quorate.client.call_tasks import opened_with_tasks
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, RefusedError, UnavailableError, from_rpc
 from quorate.client.limits import READ_MESSAGE_BYTES_MAX, READS_PER_MESSAGE_MAX
+from quorate.client.reach import within_reach
 from quorate.client.stream import LiveStream
 from quorum.v1.metadata_pb2 import (
     ReadAnswer,
@@ -55,13 +56,16 @@ class ReadStreams:
 
         Raises:
             RefusedError: The node refuses the query, with a hint where the leader is.
-            UnavailableError: There is no answer: the stream broke, the time is up, or who answers
-                is no node of our cluster.
+            UnavailableError: There is no answer: the stream broke, the time is up, no connection
+                was made in time, or who answers is no node of our cluster.
         """
         stream = self._streams.get(address)
         if stream is None or stream.is_lost:
             stream = self._streams[address] = _ReadStream(self._nodes, address)
-        return await stream.ask(QUERIES[method], request, seconds)
+        if stream.has_answered:
+            return await stream.ask(QUERIES[method], request, seconds)
+        async with within_reach(self._nodes, address):
+            return await stream.ask(QUERIES[method], request, seconds)
 
     async def close(self) -> None:
         """End every stream in order; what is unanswered ends with ``UnavailableError``."""
@@ -74,7 +78,7 @@ class _ReadStream:
     def __init__(self, nodes: Nodes, address: str) -> None:
         self._nodes = nodes
         self._loop = asyncio.get_running_loop()
-        self.is_lost = False
+        self.is_lost = self.has_answered = False
         self._last_tag = 0
         self._open: dict[int, asyncio.Future[ReadAnswer]] = {}
         self._unsent: deque[tuple[ReadQuery, float]] = deque()
@@ -138,6 +142,7 @@ class _ReadStream:
             raise UnavailableError(problem)
 
     def _on_answers(self, response: ReadStreamResponse) -> None:
+        self.has_answered = True
         for answer in response.answers:
             done = self._open.get(answer.tag)
             if done is not None and not done.done():

@@ -27,6 +27,7 @@ from quorate.client.errors import (
     from_rpc,
 )
 from quorate.client.lineage import find_divergence
+from quorate.client.reach import within_reach
 from quorate.client.results.metadata import ChangeBatch, StateChunk
 from quorum.log_position import FIRST_INCARNATION_ID, EpochEntry, Lineage, LogPosition
 from quorum.v1.metadata_pb2 import (
@@ -127,7 +128,7 @@ class Watch:
             call = self._open(address)
             failure: Exception = UnavailableError("the server ended the watch")
             try:
-                async for response in self._responses(call):
+                async for response in self._responses(call, address):
                     for event in self._events(response):
                         yield event
                     lost_at = None
@@ -162,14 +163,17 @@ class Watch:
         self._is_first_batch = True
         return self._nodes.node(address).metadata.Watch(request)
 
-    async def _responses(self, call: Any) -> AsyncIterator[WatchResponse]:
+    async def _responses(self, call: Any, address: str) -> AsyncIterator[WatchResponse]:
         """Messages until the server ends the stream, which it does only by going away."""
         is_known = False
         while True:
             try:
                 async with asyncio.timeout(SILENCE_SECONDS_MAX):
-                    response = await call.read()
-                    if not is_known:
+                    if is_known:
+                        response = await call.read()
+                    else:
+                        async with within_reach(self._nodes, address):
+                            response = await call.read()
                         self._check(await call.initial_metadata(), is_failure=False)
                         is_known = True
             except grpc.RpcError as error:
