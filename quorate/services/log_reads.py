@@ -115,21 +115,22 @@ class LogReads:
         wait_ms = min(request.max_wait_ms, FETCH_WAIT_MS_MAX)
         if node.high_watermark > request.offset or wait_ms <= 0:
             return node.high_watermark
-        advanced = asyncio.Event()
+        with self._held.passing(caller):
+            # A future and a timer cost less than an event and asyncio.timeout.
+            loop = asyncio.get_running_loop()
+            ended: asyncio.Future[None] = loop.create_future()
+            timer = loop.call_later(wait_ms / 1000, _end, ended)
 
-        def on_published() -> None:
-            if node.high_watermark > request.offset:
-                advanced.set()
+            def on_published() -> None:
+                if node.high_watermark > request.offset:
+                    _end(ended)
 
-        cancel = node.subscribe(on_published)
-        try:
-            with self._held.passing(caller):
-                async with asyncio.timeout(wait_ms / 1000):
-                    await advanced.wait()
-        except TimeoutError:
-            pass
-        finally:
-            cancel()
+            cancel = node.subscribe(on_published)
+            try:
+                await ended
+            finally:
+                timer.cancel()
+                cancel()
         return node.high_watermark
 
     async def offset_for_leader_epoch(
@@ -269,6 +270,11 @@ class LogReads:
     async def _header_at(self, offset: int) -> BatchHeader | None:
         data = await self._batch_at(offset)
         return read_header(data) if data else None
+
+
+def _end(wait: asyncio.Future[None]) -> None:
+    if not wait.done():
+        wait.set_result(None)
 
 
 def optional(request: object, field: str) -> int:

@@ -52,6 +52,8 @@ from quorum.v1 import raft_pb2
 
 _UnaryHandler = Callable[[object, Any], Awaitable[bytes]]
 """Reads the request through the context: see ``quorum.transport.message_reads``."""
+_Serve = Callable[[bytes, Any, float], Awaitable[bytes]]
+"""Answers a request with this context until this time of the event loop."""
 _T = TypeVar("_T")
 
 
@@ -82,6 +84,11 @@ class _Call:
         """End the call without an answer."""
         if not self.answer.done():
             self.answer.set_exception(_StoppingError())
+
+    def time_out(self) -> None:
+        """End the call because the core gave no answer in time."""
+        if not self.answer.done():
+            self.answer.set_exception(TimeoutError())
 
 
 class UnaryCalls:
@@ -149,13 +156,13 @@ class UnaryCalls:
         *,
         is_election: bool = False,
     ) -> _UnaryHandler:
-        async def call(data: bytes, context: Any) -> bytes:
+        async def call(data: bytes, context: Any, deadline: float) -> bytes:
             request = from_pb(_parse(pb_type, data), 0)
             if is_election:
                 self._check_author(sender_key(request).id, context)
             if not request.cluster_id:
                 request = replace(request, cluster_id=self._link.hello.cluster_id)
-            answer = await self._ask(request)
+            answer = await self._ask(request, deadline)
             name_refusal(type(request), answer.error)
             return bytes(to_pb(answer).SerializeToString())
 
@@ -181,9 +188,9 @@ class UnaryCalls:
             self._link.counters.impostors_refused += 1
             raise _UnprovenError(problem)
 
-    async def _fetch_snapshot(self, data: bytes, _: Any) -> bytes:
+    async def _fetch_snapshot(self, data: bytes, _: Any, deadline: float) -> bytes:
         async def ask(request: FetchSnapshotRequest) -> Any:
-            return await self._ask(request)
+            return await self._ask(request, deadline)
 
         value = _parse(raft_pb2.FetchSnapshotRequest, data)
         if value.HasField("replica_id"):
@@ -196,18 +203,26 @@ class UnaryCalls:
         )
         return bytes(answer.SerializeToString())
 
-    async def _ask(self, request: Request) -> Any:
+    async def _ask(self, request: Request, deadline: float) -> Any:
+        """Return the core's answer.
+
+        Raises:
+            TimeoutError: There is none at ``deadline``, a time of the event loop.
+        """
         if self._is_closed:
             raise _StoppingError
         sender = self._routes.anonymous()
         call = _Call()
         self._asked.add(call)
         self._routes.open(sender, request.request_id, call)
+        # Not asyncio.timeout, which costs more than the handle.
+        timer = call.answer.get_loop().call_at(deadline, call.time_out)
         try:
             # Proven by its certificate, or in no replica's name.
             self._link.deliver(sender, ReceivedRequest(request, is_proven=True))
             return await call.answer
         finally:
+            timer.cancel()
             self._asked.discard(call)
             self._routes.close(sender, request.request_id, call)
 
@@ -219,7 +234,7 @@ class UnaryCalls:
         self._link.counters.bytes_received += len(data)
         return bytes(data)
 
-    def _bounded(self, name: str, serve: Callable[[bytes, Any], Awaitable[bytes]]) -> _UnaryHandler:
+    def _bounded(self, name: str, serve: _Serve) -> _UnaryHandler:
         """Wrap a method: limit calls, set the deadline, and convert errors to statuses."""
 
         async def handle(_requests: object, context: Any) -> bytes:
@@ -233,8 +248,8 @@ class UnaryCalls:
                 )  # fmt: skip
             try:
                 data = await self._request(context, caller)
-                async with asyncio.timeout(_patience(context)):
-                    answer = await serve(data, context)
+                deadline = asyncio.get_running_loop().time() + _patience(context)
+                answer = await serve(data, context, deadline)
             except PeerProtocolError as error:
                 counters.malformed += 1
                 await end(context, name, grpc.StatusCode.INVALID_ARGUMENT, str(error))

@@ -197,6 +197,27 @@ def test_an_unanswered_call_ends_with_its_deadline(monkeypatch: pytest.MonkeyPat
     with_probe(scenario)
 
 
+def test_all_requests_of_a_call_share_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Method: two chunks, and a core that takes more than half of the time for each."""
+    monkeypatch.setattr("quorum.transport.unary.UNARY_WAIT_S_MAX", 0.5)
+
+    async def scenario(node: Replica, channel: aio.Channel) -> None:
+        def answer(sender: int, message: Message) -> None:
+            reply = answer_to(message, chunk=b"c", size=2)
+            asyncio.get_running_loop().call_later(0.3, node.network.send, sender, reply)
+
+        node.handler.on_request = answer
+        chunks = [raft_pb2.FetchSnapshotPartition(position=position) for position in (0, 1)]
+        topic = raft_pb2.FetchSnapshotTopic(name=METADATA_TOPIC, partitions=chunks)
+        request = raft_pb2.FetchSnapshotRequest(cluster_id=CLUSTER, max_bytes=2, topics=[topic])
+        with pytest.raises(aio.AioRpcError) as caught:
+            await raft_pb2_grpc.RaftServiceStub(channel).FetchSnapshot(request, timeout=PATIENCE_S)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert len(node.handler.received) <= 2
+
+    with_probe(scenario)
+
+
 def test_too_many_calls_at_a_time_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One is being answered, the second is turned away, the first still gets its answer."""
     monkeypatch.setattr("quorum.transport.unary.UNARY_CALLS_MAX", 1)
