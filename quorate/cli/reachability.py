@@ -207,6 +207,8 @@ async def _connected(
             )
         ) from error
     except TimeoutError as error:
+        if context is not None:
+            await _look_for_plain(host, port)
         raise _FoundError(
             Obstacle("no connection in time", is_lasting=False, is_slow=True)
         ) from error
@@ -220,6 +222,16 @@ async def _connected(
         raise _FoundError(
             Obstacle(f"no connection: {error.strerror or error}", is_lasting=False)
         ) from error
+
+
+async def _look_for_plain(host: str, port: int) -> None:
+    """What did not answer TLS in time may wait for the end of a request, as HTTP/1 servers do."""
+    answer = await _exchange(host, port, None)
+    if answer is None:
+        raise _FoundError(_SILENT)
+    await _look_for_http1(host, port, answer, None)
+    if _is_http2(answer):
+        raise _FoundError(_PLAIN)
 
 
 def _is_http2(answer: bytes) -> bool:

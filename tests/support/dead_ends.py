@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -65,6 +65,24 @@ def http_server() -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def metrics_server() -> Iterator[str]:
+    """As `metrics.listen` of a node: it waits for the end of a request, and takes TLS for a begin."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            request = b""
+            while b"\r\n\r\n" not in request:
+                received = connection.recv(4096)
+                if not received:
+                    return
+                request += received
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    with _accepting(serve) as address:
+        yield address
+
+
+@contextlib.contextmanager
 def silent_server() -> Iterator[str]:
     """Something that accepts connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -89,6 +107,12 @@ def foreign_http2_server() -> Iterator[str]:
                 elif kind == 4 and not head[4] & 1:
                     connection.sendall(bytes.fromhex("000000 04 01 00000000"))
 
+    with _accepting(serve) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def _accepting(serve: Callable[[socket.socket], None]) -> Iterator[str]:
     def accept(listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:

@@ -17,6 +17,7 @@ from tests.support.dead_ends import (
     foreign_http2_server,
     grpc_server,
     http_server,
+    metrics_server,
     silent_server,
 )
 
@@ -92,6 +93,19 @@ def test_an_unknown_name() -> None:
 def test_a_port_that_speaks_http1() -> None:
     with http_server() as address:
         assert "an HTTP/1 server answers there, no node's client port" in line(address)
+
+
+def test_tls_to_a_port_that_waits_for_the_end_of_a_request(files: dict[str, TlsFiles]) -> None:
+    """As the port of metrics beside a secured port of clients."""
+    with metrics_server() as address:
+        said = line(address, "--tls-ca", str(files["node"].authorities))
+    assert "an HTTP/1 server answers there, no node's client port" in said
+
+
+def test_tls_to_a_port_that_says_nothing(files: dict[str, TlsFiles]) -> None:
+    with silent_server() as address:
+        said = line(address, "--tls-ca", str(files["node"].authorities))
+    assert "connected, but there is no answer" in said
 
 
 NO_CLIENT_PORT = "an HTTP/2 server answers there, which is no node's client port"
