@@ -28,6 +28,8 @@ from metrics.health import Check, run_checks
 REQUEST_BYTES_MAX = 16 << 10
 CONNECTIONS_MAX = 64
 REQUEST_SECONDS_MAX = 5.0
+_TLS_HANDSHAKE = b"\x16"
+"""What begins TLS, and no request."""
 
 _REASONS = {
     200: "OK",
@@ -192,7 +194,12 @@ class HttpServer:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
+            first = await reader.readexactly(1)
+            if first == _TLS_HANDSHAKE:
+                # It would wait for an answer as long as we for the end of its request.
+                await _send(writer, _text(400, "this port uses no TLS"), with_body=True)
+                return
+            head = first + await reader.readuntil(b"\r\n\r\n")
         except asyncio.IncompleteReadError:
             return
         except asyncio.LimitOverrunError:

@@ -129,8 +129,7 @@ async def _speak_tls(host: str, port: int, tls: TlsPaths) -> None:
     except ssl.SSLError as error:
         if "ALERT" in (error.reason or ""):
             raise _FoundError(_unwelcome(tls, f"refuses it ({_words(error)})")) from error
-        if await _is_plain(host, port):
-            raise _FoundError(_PLAIN) from error
+        await _look_for_plain(host, port)
         raise _FoundError(Obstacle(f"no TLS connection is made ({_words(error)})")) from error
     if answer is None:
         raise _FoundError(_SILENT)
@@ -215,8 +214,8 @@ async def _connected(
     except ssl.SSLError:
         raise
     except ConnectionError as error:
-        if context is not None and await _is_plain(host, port):
-            raise _FoundError(_PLAIN) from error
+        if context is not None:
+            await _look_for_plain(host, port)
         raise _FoundError(Obstacle("the connection is closed at once")) from error
     except OSError as error:
         raise _FoundError(
@@ -225,13 +224,13 @@ async def _connected(
 
 
 async def _look_for_plain(host: str, port: int) -> None:
-    """What did not answer TLS in time may wait for the end of a request, as HTTP/1 servers do."""
+    """Ask what makes no TLS connection in plain text; an HTTP/1 server may be silent until then."""
     answer = await _exchange(host, port, None)
     if answer is None:
         raise _FoundError(_SILENT)
-    await _look_for_http1(host, port, answer, None)
     if _is_http2(answer):
         raise _FoundError(_PLAIN)
+    await _look_for_http1(host, port, answer, None)
 
 
 def _is_http2(answer: bytes) -> bool:
@@ -272,11 +271,3 @@ async def _answers_tls(host: str, port: int) -> bool:
     except _FoundError:
         return False
     return True
-
-
-async def _is_plain(host: str, port: int) -> bool:
-    try:
-        answer = await _exchange(host, port, None)
-    except _FoundError:
-        return False
-    return answer is not None and (_is_http2(answer) or answer.startswith((b"HTTP/", b"<")))

@@ -66,7 +66,7 @@ def http_server() -> Iterator[str]:
 
 @contextlib.contextmanager
 def metrics_server() -> Iterator[str]:
-    """As `metrics.listen` of a node: it waits for the end of a request, and takes TLS for a begin."""
+    """As `metrics.listen` of a node: it waits for the end of a request, and never answers TLS."""
 
     def serve(connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -95,9 +97,12 @@ def test_a_port_that_speaks_http1() -> None:
         assert "an HTTP/1 server answers there, no node's client port" in line(address)
 
 
-def test_tls_to_a_port_that_waits_for_the_end_of_a_request(files: dict[str, TlsFiles]) -> None:
-    """As the port of metrics beside a secured port of clients."""
-    with metrics_server() as address:
+@pytest.mark.parametrize("server", [metrics_server, http_server])
+def test_tls_to_a_port_that_speaks_http1(
+    files: dict[str, TlsFiles], server: Callable[[], AbstractContextManager[str]]
+) -> None:
+    """As the port of metrics beside a secured port of clients: no hint to leave out TLS."""
+    with server() as address:
         said = line(address, "--tls-ca", str(files["node"].authorities))
     assert "an HTTP/1 server answers there, no node's client port" in said
 

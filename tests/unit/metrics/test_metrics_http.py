@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -135,6 +136,23 @@ def test_what_is_not_http_is_refused(garbage: bytes) -> None:
 def test_an_endless_head_is_refused() -> None:
     answer = ask(b"GET / HTTP/1.1\r\n" + b"x" * (2 * REQUEST_BYTES_MAX), finish=False)
     assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_tls_handshake_is_answered_at_once_in_plain_text() -> None:
+    async def run() -> str | None:
+        server = HttpServer(endpoint(), host="127.0.0.1", port=0)
+        await server.start()
+        try:
+            context = ssl.create_default_context()
+            async with asyncio.timeout(http_module.REQUEST_SECONDS_MAX / 2):
+                await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        except ssl.SSLError as error:
+            return error.reason
+        finally:
+            await server.close()
+        return None
+
+    assert asyncio.run(run()) == "WRONG_VERSION_NUMBER"
 
 
 def test_a_half_request_gets_no_answer() -> None:
