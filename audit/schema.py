@@ -58,7 +58,11 @@ POSITION: tuple[Column, ...] = (
     Column("batch_end_offset", _L, "End offset of the batch, exclusive."),
     Column("append_time", ColumnType.TIME, "When the leader appended it, milliseconds, UTC."),
     Column("record_type", _T, "Name of the record type, such as PartitionChangeRecord."),
-    Column("principal", _T, "Authenticated client; null if the log does not record it."),
+    Column(
+        "principal",
+        _T,
+        "Client: tls:, scram:, jwt: or unauthenticated: and its name; null if the log has none.",
+    ),
     Column("client_id", _T, "Client id that the client sent."),
     Column("request_id", _T, "Id of the client's request."),
     Column("reason", _T, "Reason that the client gave."),
