@@ -67,15 +67,20 @@ def load_tls(files: TlsFiles) -> TlsMaterial:
     Raises:
         ConfigError: A file cannot be read or is not PEM of its kind, everybody may read or change
             the key, the key does not match the certificate, or all ``own_names`` are missing. Each
-            problem names its file.
+            problem names its file, and its setting if there is no such file.
     """
     problems: list[str] = []
     contents: list[bytes] = []
-    for path in (files.certificate, files.key, files.authorities):
+    named = (
+        ("tls.cert_file", files.certificate),
+        ("tls.key_file", files.key),
+        ("tls.ca_file", files.authorities),
+    )
+    for setting, path in named:
         try:
             contents.append(path.read_bytes())
         except OSError as error:
-            problems.append(f"{path}: {error.strerror or error}")
+            problems.append(f"{setting} {path}: {error.strerror or error}")
     if problems:
         raise ConfigError(problems)
     if (mode := stat.S_IMODE(files.key.stat().st_mode)) & _OF_EVERYBODY:
@@ -121,7 +126,7 @@ def _load_into(contexts: tuple[ssl.SSLContext, ...], files: TlsFiles) -> list[st
                 f"{files.revoked}: there is no intact PEM list of revoked certificates in it"
             )
         except OSError as error:
-            problems.append(f"{files.revoked}: {error.strerror or error}")
+            problems.append(f"tls.crl_file {files.revoked}: {error.strerror or error}")
     return problems
 
 
