@@ -41,6 +41,8 @@ _MARKS = (b"quorate-", b"crc32c=")
 """Either marks a checksum of ours, even if a bit of the other one has flipped."""
 _INCARNATION_KEY = "log.incarnation.id"
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_=.\-]{1,128}")
+_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_PARTITION_METADATA = re.compile(r"version:\s*0\s*\n\s*topic_id:\s*(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +234,19 @@ def _read(fs: FileSystem, path: Path) -> bytes:
 def _parse(data: bytes, path: Path) -> MetaProperties:
     try:
         properties = parse_properties(data.decode("latin-1"))
-        version = int(properties.get("version", "0"))
-        if version not in (0, 1):
+        version = properties.get("version", "0")
+        if version not in ("0", "1"):
             raise ValueError(f"version {version}; this release reads 0 and 1")
-        if version == 1:
+        node: str | None
+        if version == "1":
             node, cluster = properties["node.id"], properties["cluster.id"]
         else:
-            node = properties.get("node.id") or properties["broker.id"]
+            node = properties.get("node.id") or properties.get("broker.id")
             cluster = properties.get("cluster.id", "")
+        if node is None:
+            raise KeyError("node.id")
+        if not _NUMBER.fullmatch(node):
+            raise ValueError(f"node.id {node!r} is no number")
         directory, incarnation = (
             ZERO_UUID if text is None else uuid_from_text(text)
             for text in (properties.get("directory.id"), properties.get(_INCARNATION_KEY))
@@ -288,12 +295,10 @@ def check_partition_metadata(fs: FileSystem, directory: Path) -> bool:
     if not fs.exists(path):
         return False
     try:
-        version, topic = (
-            line.partition(":") for line in read_file(fs, path).decode().strip().split("\n")
-        )
-        if (version[0], version[2].strip(), topic[0]) != ("version", "0", "topic_id"):
+        lines = _PARTITION_METADATA.fullmatch(read_file(fs, path).decode("latin-1").strip())
+        if lines is None:
             raise ValueError("not a partition.metadata file of version 0")
-        topic_id = uuid_from_text(topic[2].strip())
+        topic_id = uuid_from_text(lines[1])
     except ValueError as error:
         raise IdentityDamagedError(str(error), path) from error
     if topic_id != METADATA_TOPIC_ID:

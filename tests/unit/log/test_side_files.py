@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from quorum.log.epoch_file import decode_epochs, encode_epochs
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.identity import (
     MetaProperties,
+    check_partition_metadata,
     is_reserved_directory_id,
     load_foreign_identity,
     load_identity,
@@ -39,6 +41,7 @@ from quorum.types import (
 from simulation.memory_filesystem import CrashMode, Faults, MemoryFileSystem, PowerLost
 
 HOME = Path("/node")
+NO_PARTITION_METADATA = "not a partition.metadata file of version 0"
 DISK = uuid_from_text("XHhkr4tkSsD900pOQ8pPfg")
 STATES = [
     ElectionState(),
@@ -245,9 +248,11 @@ def test_foreign_identities_of_both_versions_are_read(fs, text, expected):
     ("text", "reason"),
     [
         ("version=1\nnode.id=7\n", "cluster.id is missing"),
-        ("version=0\n", "broker.id is missing"),
+        ("version=0\n", "node.id is missing"),
+        ("garbage\n", "node.id is missing"),
+        ("version=one\nnode.id=7\n", "version one; this release reads 0 and 1"),
+        ("version=1\nnode.id=x\ncluster.id=a\n", "node.id 'x' is no number"),
         ("version=2\nnode.id=7\ncluster.id=c\n", "version 2"),
-        ("version=1\nnode.id=x\ncluster.id=c\n", "invalid literal"),
         ("version=1\nnode.id=1\ncluster.id=c\ndirectory.id=zz\n", "base64url"),
         ("version=1\\\n", "continuation"),
     ],
@@ -256,6 +261,26 @@ def test_malformed_foreign_identities_are_errors(fs, text, reason):
     fs.write_bytes(HOME / "meta.properties", text.encode())
     with pytest.raises(IdentityError, match=reason):
         load_foreign_identity(fs, HOME)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", NO_PARTITION_METADATA),
+        (b"garbage\n", NO_PARTITION_METADATA),
+        (b"\xff\xfe\x00", NO_PARTITION_METADATA),
+        (b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", NO_PARTITION_METADATA),
+        (b"version: 0\ntopic_id: x", "not a base64url uuid: 'x'"),
+        (
+            b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg",
+            "belongs to topic AAAAAAAAAAAAAAAAAAAAAg",
+        ),
+    ],
+)
+def test_a_damaged_partition_metadata_is_an_error_in_words(fs, data, reason):
+    fs.write_bytes(HOME / "partition.metadata", data)
+    with pytest.raises(IdentityDamagedError, match=re.escape(reason)):
+        check_partition_metadata(fs, HOME)
 
 
 def test_drawn_directory_ids_are_never_reserved_or_taken_for_options():
