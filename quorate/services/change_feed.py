@@ -1,5 +1,8 @@
 """Committed batches as watch messages, converted once for all watchers at the same place.
 
+A place is an offset and a form (typed records or not, with secrets or not). A form that no watcher
+wants is not made.
+
 Watchers hold positions, not queues: each asks for what follows its own offset when it is ready
 for it. Memory is therefore bounded by this feed's cache, however slow a watcher is.
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import NamedTuple
 
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
 from quorate.services.fan_out_pace import FanOutPace
@@ -33,15 +37,23 @@ WOKEN_PER_TURN = 64
 """Watchers woken in one turn of the event loop; requests and Fetches get the turns between."""
 
 
+class _Place(NamedTuple):
+    """Where a watcher goes on, and in which form."""
+
+    offset: int
+    is_typed: bool
+    with_secrets: bool
+
+
 class ChangeFeed:
     """Committed changes from any offset on. One per node; used on the event loop only."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node
-        self._cached: dict[tuple[int, bool, bool], asyncio.Task[ChangeMessage]] = {}
+        self._cached: dict[_Place, asyncio.Task[ChangeMessage]] = {}
         self._end_offset = WatchCursor.visible_end(node)
-        self._waiting: dict[asyncio.Future[bool], tuple[int, float]] = {}
-        """Who waits: offset, and when its progress is due. In the order of that time."""
+        self._waiting: dict[asyncio.Future[bool], tuple[_Place, float]] = {}
+        """Who waits: the place, and when its progress is due. In the order of that time."""
         self._step: asyncio.TimerHandle | None = None
         self._step_not_before = 0.0
         self._pace = FanOutPace()
@@ -58,15 +70,20 @@ class ChangeFeed:
         for task in self._waking:
             task.cancel()
 
-    async def wait_beyond(self, offset: int) -> bool:
-        """Whether changes beyond ``offset`` may be sent; False after ``PROGRESS_SECONDS``."""
+    async def wait_beyond(
+        self, offset: int, *, is_typed: bool = False, with_secrets: bool = False
+    ) -> bool:
+        """Whether changes beyond ``offset`` may be sent; False after ``PROGRESS_SECONDS``.
+
+        The form is the one that ``changes`` will be asked for.
+        """
         self._pace.returned()
         if self._end_offset > offset:
             return True
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bool] = loop.create_future()
         due = loop.time() + PROGRESS_SECONDS
-        self._waiting[future] = offset, due
+        self._waiting[future] = _Place(offset, is_typed, with_secrets), due
         if self._progress is None:
             self._progress = loop.call_at(due, self._wake_for_progress)
         try:
@@ -85,10 +102,12 @@ class ChangeFeed:
         Raises:
             StorageError: The log could not be read, or is damaged there.
         """
-        place = offset, is_typed, with_secrets
+        return await self._at(_Place(offset, is_typed, with_secrets))
+
+    async def _at(self, place: _Place) -> ChangeMessage:
         task = self._cached.get(place)
         if task is None:
-            task = asyncio.create_task(self._convert(*place))
+            task = asyncio.create_task(self._convert(place))
             self._cached[place] = task
             if len(self._cached) > CACHED_MESSAGES_MAX:
                 del self._cached[next(iter(self._cached))]
@@ -113,16 +132,11 @@ class ChangeFeed:
             else:
                 kept += size
 
-    async def _convert(
-        self,
-        offset: int,
-        is_typed: bool,  # noqa: FBT001 - the parts of a place
-        with_secrets: bool,  # noqa: FBT001
-    ) -> ChangeMessage:
-        data = await self._node.read_log(offset, CHANGE_BYTES_MAX, self._end_offset)
+    async def _convert(self, place: _Place) -> ChangeMessage:
+        data = await self._node.read_log(place.offset, CHANGE_BYTES_MAX, self._end_offset)
         headers = scan_batches(data)
         digest = await self._node.log_digest(headers[-1].end_offset) if headers else b""
-        return message_of(data, digest, is_typed=is_typed, with_secrets=with_secrets)
+        return message_of(data, digest, is_typed=place.is_typed, with_secrets=place.with_secrets)
 
     def _on_published(self) -> None:
         if self._step is None:
@@ -135,24 +149,24 @@ class ChangeFeed:
         self._end_offset = WatchCursor.visible_end(self._node)
         loop = asyncio.get_running_loop()
         self._step_not_before = loop.time() + self._pace.step_seconds(len(self._waiting))
-        by_offset: dict[int, list[asyncio.Future[bool]]] = {}
-        for future, (offset, _due) in self._waiting.items():
-            if offset < self._end_offset:
-                by_offset.setdefault(offset, []).append(future)
-        if by_offset:
-            self._pace.begin(sum(map(len, by_offset.values())))
-            task = loop.create_task(self._wake(by_offset))
+        by_place: dict[_Place, list[asyncio.Future[bool]]] = {}
+        for future, (place, _due) in self._waiting.items():
+            if place.offset < self._end_offset:
+                by_place.setdefault(place, []).append(future)
+        if by_place:
+            self._pace.begin(sum(map(len, by_place.values())))
+            task = loop.create_task(self._wake(by_place))
             self._waking.add(task)
             task.add_done_callback(self._waking.discard)
 
-    async def _wake(self, by_offset: dict[int, list[asyncio.Future[bool]]]) -> None:
+    async def _wake(self, by_place: dict[_Place, list[asyncio.Future[bool]]]) -> None:
         """Convert what each group of watchers is going to ask for, then wake the group."""
         woken = 0
-        for offset, futures in by_offset.items():
-            # Any failure is raised again by the watchers of this offset, which report it, and must
+        for place, futures in by_place.items():
+            # Any failure is raised again by the watchers of this place, which report it, and must
             # not keep the others asleep.
             with suppress(Exception):
-                await self.changes(offset)
+                await self._at(place)
             for future in futures:
                 _resolve(future, is_beyond=True)
                 woken += 1
@@ -162,7 +176,7 @@ class ChangeFeed:
     def _wake_for_progress(self) -> None:
         self._progress = None
         loop = asyncio.get_running_loop()
-        for future, (_offset, due) in self._waiting.items():
+        for future, (_place, due) in self._waiting.items():
             if due > loop.time():
                 self._progress = loop.call_at(due, self._wake_for_progress)
                 return

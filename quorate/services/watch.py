@@ -155,7 +155,7 @@ class Watches:
         """Every change behind the cursor, for ever, or until the watcher may not see them."""
         while True:
             with self._closing.waiting(details=partial(self._resume_at, cursor)):
-                has_more = await self._feed.wait_beyond(cursor.offset)
+                has_more = await self._feed.wait_beyond(cursor.offset, **form)
             if not has_more:
                 await self._write(context, cursor.progress(), cursor)
                 continue

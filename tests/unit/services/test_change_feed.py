@@ -17,6 +17,7 @@ from quorate.services.change_feed import (
     WOKEN_PER_TURN,
     ChangeFeed,
 )
+from quorate.services.change_message import message_of
 from quorate.services.fan_out_pace import (
     SHARE_MAX,
     WATCHER_SECONDS_AT_FIRST,
@@ -204,6 +205,38 @@ def test_requests_are_served_while_many_watchers_are_woken() -> None:
             await asyncio.sleep(0)
         steps = [b - a for a, b in itertools.pairwise(woken_by_turn)]
         assert max(steps) <= WOKEN_PER_TURN
+
+    with_feed(scenario)
+
+
+def test_only_the_forms_that_watchers_want_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them once, before its watchers wake."""
+    made: list[tuple[bool, bool]] = []
+
+    def recorded(data: bytes, digest: bytes, *, is_typed: bool, with_secrets: bool) -> Any:
+        made.append((is_typed, with_secrets))
+        return message_of(data, digest, is_typed=is_typed, with_secrets=with_secrets)
+
+    monkeypatch.setattr(change_feed, "message_of", recorded)
+
+    async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
+        async def watcher(*, is_typed: bool, with_secrets: bool) -> None:
+            form = {"is_typed": is_typed, "with_secrets": with_secrets}
+            at = end(node)
+            assert await feed.wait_beyond(at, **form)
+            assert (is_typed, with_secrets) in made, "made for all of them, not by the first"
+            assert (await feed.changes(at, **form)).base_offset == at
+
+        for forms in ([(True, False)], [(False, False), (True, True)]):
+            made.clear()
+            waiting = [
+                asyncio.create_task(watcher(is_typed=is_typed, with_secrets=with_secrets))
+                for is_typed, with_secrets in forms * 3
+            ]
+            await asyncio.sleep(1)
+            node.commit()
+            await asyncio.gather(*waiting)
+            assert made == forms
 
     with_feed(scenario)
 

@@ -6,7 +6,7 @@ import asyncio
 
 import grpc
 
-from quorate.services import watch, watch_cursor
+from quorate.services import change_feed, watch, watch_cursor
 from quorum.v1.metadata_pb2 import RECORD_FORM_TYPED, WatchRequest
 from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 from statemachine.codec import decode_record, encode_record
@@ -80,6 +80,29 @@ def test_the_event_loop_has_other_work_between_two_messages(monkeypatch):
             count += 1
         assert count > 5
         assert asyncio.get_running_loop().time() - began >= (count - 1) * 0.05
+        stream.cancel()
+
+    with_stub(scenario)
+
+
+def test_changes_for_a_typed_watch_are_made_in_that_form_only(monkeypatch):
+    made = []
+    message_of = change_feed.message_of
+
+    def recorded(*arguments, **form):
+        made.append(form)
+        return message_of(*arguments, **form)
+
+    monkeypatch.setattr(change_feed, "message_of", recorded)
+
+    async def scenario(log, nodes, stub, servers):
+        stream = stub.Watch(WatchRequest(from_offset=log.end, record_form=RECORD_FORM_TYPED))
+        while not servers[1].services.metadata.watches._feed._waiting:
+            await asyncio.sleep(0.01)
+        nodes[0].commit(encode_record(ConfigRecord(2, "t", "k", "v")))
+        response = await stream.read()
+        assert response.changes.batches[0].typed_records
+        assert made == [{"is_typed": True, "with_secrets": False}]
         stream.cancel()
 
     with_stub(scenario)
