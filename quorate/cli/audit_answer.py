@@ -227,7 +227,7 @@ def _show(
     session: Session, kind: str, columns: Sequence[str], found: pa.Table, offset: int
 ) -> None:
     from audit.cycle_collection import rare_collections
-    from quorate.cli.arrow_rows import rows_of
+    from quorate.cli.arrow_rows import ArrowRows
 
     with rare_collections():
-        session.show(Result(kind, {"as_of_offset": offset}, rows=rows_of(found), columns=columns))
+        session.show(Result(kind, {"as_of_offset": offset}, rows=ArrowRows(found), columns=columns))

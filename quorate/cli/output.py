@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from quorate.cli.column_rows import ColumnRows
 from quorate.visible_text import visible_json
 
 FORMATS = ("table", "json", "jsonl", "yaml")
@@ -74,9 +75,28 @@ def render(
 def _write_long_json(result: Result, rows: Sequence[Mapping[str, object]], stream: IO[str]) -> None:
     head = {"kind": result.kind, "version": SCHEMA_VERSION, **result.fields}
     stream.write(_json_head(head))
-    for number, row in enumerate(rows):
-        stream.write((",\n    " if number else "\n    ") + visible_json(_encode(row)))
+    ahead = "\n    "
+    for texts in _json_blocks(rows, _encode, between=", ", behind_name=": "):
+        stream.write(ahead + ",\n    ".join(texts))
+        ahead = ",\n    "
     stream.write("\n  ]\n}\n")
+
+
+def _json_blocks(
+    rows: Iterable[Mapping[str, object]],
+    encode: Callable[[object], str],
+    *,
+    between: str,
+    behind_name: str,
+) -> Iterator[list[str]]:
+    """Yield some rows at a time as text; ``encode`` uses these separators."""
+    if isinstance(rows, ColumnRows):
+        yield from rows.json_blocks(
+            lambda value: visible_json(encode(value)), between=between, behind_name=behind_name
+        )
+        return
+    for row in rows:
+        yield [visible_json(encode(row))]
 
 
 def stream_rows(
@@ -140,8 +160,8 @@ def _yaml_tail(error: str | None, *, is_empty: bool) -> str:
 
 def write_lines(rows: Iterable[Mapping[str, object]], stream: IO[str]) -> None:
     """One JSON document per line, written as the rows come."""
-    for row in rows:
-        stream.write(visible_json(_encode_compact(row)) + "\n")
+    for texts in _json_blocks(rows, _encode_compact, between=",", behind_name=":"):
+        stream.write("\n".join(texts) + "\n")
 
 
 def _yaml(value: object, indent: str = "") -> list[str]:

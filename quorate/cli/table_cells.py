@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from quorate.cli.cells import named_text
+from quorate.cli.column_rows import ColumnRows
 
 GAP = "  "
 """Between two columns."""
@@ -22,6 +23,12 @@ class TableCells:
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> TableCells:
         """Return the cells of ``columns``; of all columns, by name, if none are given."""
+        if isinstance(rows, ColumnRows) and columns:
+            return cls(
+                tuple(column.upper() for column in columns),
+                tuple(map(rows.are_numbers, columns)),
+                tuple(rows.cells(columns, named_text)),
+            )
         shown = tuple(columns) or tuple(sorted({key for row in rows for key in row}))
         values = [[row.get(column) for row in rows] for column in shown]
         return cls(
@@ -35,13 +42,16 @@ class TableCells:
 
     def lines(self) -> list[str]:
         """Return the header and the rows, each column as wide as its widest cell."""
-        padded = [
-            _padded([name, *cells], to_the_right=is_number)
-            for name, cells, is_number in zip(
-                self.names, self.columns, self.are_numbers, strict=True
-            )
-        ]
-        return [GAP.join(line).rstrip(" ") for line in zip(*padded, strict=True)]
+        columns = [[name, *cells] for name, cells in zip(self.names, self.columns, strict=True)]
+        formats = []
+        for number, (cells, is_number) in enumerate(zip(columns, self.are_numbers, strict=True)):
+            if all(map(str.isascii, cells)):
+                formats.append(f"%{'' if is_number else '-'}{max(map(len, cells))}s")
+            else:
+                columns[number] = _padded(cells)
+                formats.append("%s")
+        row_format = GAP.join(formats)
+        return [(row_format % row).rstrip(" ") for row in zip(*columns, strict=True)]
 
 
 def width_of(text: str) -> int:
@@ -59,10 +69,7 @@ def _are_numbers(values: Sequence[object]) -> bool:
     return bool(kinds) and kinds <= {int, float}
 
 
-def _padded(cells: list[str], *, to_the_right: bool) -> list[str]:
-    if all(map(str.isascii, cells)):
-        width = max(map(len, cells))
-        return [cell.rjust(width) if to_the_right else cell.ljust(width) for cell in cells]
+def _padded(cells: list[str]) -> list[str]:
     widths = [width_of(cell) for cell in cells]
     width = max(widths)
     return [cell + " " * (width - own) for cell, own in zip(cells, widths, strict=True)]
