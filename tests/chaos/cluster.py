@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 from quorate.demo.local_cluster import HOST, LocalNode
 from quorate.demo.ports import free_ports
 from tests.chaos.disk import NAME
+from tests.chaos.node import PROXY
 from tests.chaos.proxy import CLIENT, Links, Proxy
 from tests.integration.processes import Processes
 
-PROXY = "grpc_proxy"
-"""gRPC reads the proxy for all its connections from this variable."""
+PEER_TCP = "listeners.peer_tcp"
 SETTINGS: dict[str, object] = {
     "log.segment_bytes": 1 << 20,
     "snapshot.max_bytes_between": 4 << 20,
@@ -34,8 +35,14 @@ class ChaosCluster(Processes):
     loads_anew = True
 
     def __init__(
-        self, folder: Path, *, voters: int = 3, settings: Mapping[str, object] | None = None
+        self,
+        folder: Path,
+        *,
+        voters: int = 3,
+        settings: Mapping[str, object] | None = None,
+        has_peer_tcp: bool = False,
     ) -> None:
+        """``has_peer_tcp``: the peers' streams are TCP's, unless a fault makes them fall back."""
         super().__init__(
             folder, voters=voters, settings={**SETTINGS, **(settings or {})}, cluster_id="chaos"
         )
@@ -44,6 +51,10 @@ class ChaosCluster(Processes):
         self._log_sizes: dict[int, int] = dict.fromkeys(self.nodes, 0)
         self._is_certain: dict[int, bool] = dict.fromkeys(self.nodes, False)
         targets = {node.port: node.id for node in self.nodes.values()}
+        if has_peer_tcp:
+            for node, port in zip(self.nodes.values(), free_ports(voters)):
+                node.settings[PEER_TCP] = f"{HOST}:{port}"
+                targets[port] = node.id
         self._proxies = {
             source: Proxy(self.links, source, HOST, port, targets)
             for source, port in zip((CLIENT, *self.nodes), free_ports(len(self.nodes) + 1))
@@ -59,6 +70,15 @@ class ChaosCluster(Processes):
         os.environ.pop(PROXY, None)
         for proxy in self._proxies.values():
             await proxy.close()
+
+    def carried_between_nodes(self) -> tuple[int, int]:
+        """Return the bytes of connections between nodes at their ports of gRPC, and of TCP."""
+        by_port: Counter[int] = Counter()
+        for source, proxy in self._proxies.items():
+            if source != CLIENT:
+                by_port.update(proxy.carried)
+        grpc = sum(by_port.pop(node.port, 0) for node in self.nodes.values())
+        return grpc, by_port.total()
 
     def start(self, node: LocalNode) -> None:
         self.environment[PROXY] = self._proxies[node.id].url

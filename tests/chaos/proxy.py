@@ -118,6 +118,8 @@ class Proxy:
         self._source = source
         self._host, self._port = host, port
         self._targets = targets
+        self.carried: Counter[int] = Counter()
+        """Bytes that were passed on in either direction, by the port that was asked for."""
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: set[asyncio.StreamWriter] = set()
@@ -179,7 +181,7 @@ class Proxy:
             self._open.add(back)
             self._links.register(pair, back)
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await self._carry((reader, writer), (there, back), target)
+            await self._carry((reader, writer), (there, back), port)
         except (OSError, ValueError, KeyError, asyncio.IncompleteReadError):
             # The client sees its connection end.
             pass
@@ -201,10 +203,11 @@ class Proxy:
             raise ValueError(f"not a CONNECT: {request!r}")
         return int(address.rpartition(b":")[2])
 
-    async def _carry(self, near: Ends, far: Ends, target: int) -> None:
+    async def _carry(self, near: Ends, far: Ends, port: int) -> None:
+        target = self._targets[port]
         halves = [
-            asyncio.ensure_future(self._pump(near[0], far[1], (self._source, target))),
-            asyncio.ensure_future(self._pump(far[0], near[1], (target, self._source))),
+            asyncio.ensure_future(self._pump(near[0], far[1], (self._source, target), port)),
+            asyncio.ensure_future(self._pump(far[0], near[1], (target, self._source), port)),
         ]
         try:
             await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
@@ -214,10 +217,15 @@ class Proxy:
             await asyncio.gather(*halves, return_exceptions=True)
 
     async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        direction: Direction,
+        port: int,
     ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
                 await self._links.pass_through(direction)
+                self.carried[port] += len(data)
                 writer.write(data)
                 await writer.drain()

@@ -115,6 +115,7 @@ class Run:
         settings: dict[str, object] | None = None,
         weights: tuple[Weights, Weights] = (PROCESS, NETWORK),
         settle_seconds: float = SETTLE_SECONDS_MAX,
+        has_peer_tcp: bool = False,
         announce: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._folder = folder
@@ -123,7 +124,9 @@ class Run:
         self._announce = announce
         self._weights = weights
         self._settle_seconds = settle_seconds
-        self.cluster = ChaosCluster(folder, voters=voters, settings=settings)
+        self.cluster = ChaosCluster(
+            folder, voters=voters, settings=settings, has_peer_tcp=has_peer_tcp
+        )
         self.history = History(notes={"seed": seed, "voters": voters})
 
     def execute(self) -> Result:

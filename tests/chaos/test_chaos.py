@@ -1,7 +1,8 @@
 """The chaos lanes: minutes of faults on real processes, and a complete check of the history.
 
-``make test-long`` runs three minutes, ``make nightly`` thirty; ``make chaos MINUTES=30`` does the
-same and prints a report. Another test shows that a build without syncs is found.
+``make test-long`` runs three minutes, ``make nightly`` thirty and five with the peers' streams over
+TCP; ``make chaos MINUTES=30`` does the same and prints a report. Another test shows that a build
+without syncs is found.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ SHORT_FAULTS_MIN = 30
 SHORT_OPERATIONS_MIN = 20_000
 """Far below the rate of an idle machine: the lane checks that there is load, not its speed."""
 LONG_SECONDS = 1800.0
+TCP_SECONDS = 300.0
 NO_SYNC_SECONDS = 20.0
 NO_SYNC_SETTLE_SECONDS = 20.0
 NO_SYNC_RUNS_MAX = 3
 """Attempts with another cluster: one that does not restart cannot show what it lost."""
+TCP_BYTES_MIN = 1_000_000
+"""Bytes between nodes at their ports of TCP; a minute after each fault they may use gRPC."""
 FILESYSTEM = "node.filesystem"
 NO_SYNC = "tests.chaos.disk:NoSyncChaosFileSystem"
 
@@ -40,8 +44,8 @@ def seed(request: pytest.FixtureRequest) -> int:
     return secrets.randbits(32) if given is None else int(given)
 
 
-def execute(folder: Path, seed: int, seconds: float) -> Result:
-    run = Run(folder, seed=seed, seconds=seconds)
+def execute(folder: Path, seed: int, seconds: float, *, has_peer_tcp: bool = False) -> Result:
+    run = Run(folder, seed=seed, seconds=seconds, has_peer_tcp=has_peer_tcp)
     print(f"seed {seed}, history and logs below {folder}")
     try:
         result = run.execute()
@@ -53,6 +57,8 @@ def execute(folder: Path, seed: int, seconds: float) -> Result:
     assert result.report.check_result is CheckResult.VALID
     # The log cannot show whether a write was lost if it was trimmed before it was read.
     assert result.report.unread < result.report.batches
+    _, by_tcp = run.cluster.carried_between_nodes()
+    assert (by_tcp > TCP_BYTES_MIN) is has_peer_tcp
     return result
 
 
@@ -66,6 +72,11 @@ def test_thirty_minutes(tmp_path: Path, seed: int) -> None:
     result = execute(tmp_path, seed, LONG_SECONDS)
     assert result.shortfalls(faults_min=LONG_FAULTS_MIN, operations_min=LONG_OPERATIONS_MIN) == []
     assert len(+result.tally.effects) >= 15, "hardly any kind of fault is missing"
+
+
+@pytest.mark.nightly
+def test_five_minutes_over_tcp(tmp_path: Path, seed: int) -> None:
+    execute(tmp_path, seed, TCP_SECONDS, has_peer_tcp=True)
 
 
 def test_a_build_without_fsync_is_found_out(tmp_path: Path, seed: int) -> None:
