@@ -244,6 +244,14 @@ def invariant(condition: object, message: str, **numbers: object) -> None:
         raise violation(message, **numbers)
 
 
+def cause_of(error: BaseException) -> BaseException | None:
+    """Return what an error was raised from.
+
+    Compiled code ignores the ``from`` of a ``raise`` (ADR 64); the handled error is the context.
+    """
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
 def violation(message: str, **numbers: object) -> InvariantViolation:
     """Return the exception of ``invariant``, for hot paths, which test the condition themselves."""
     seen = " ".join(f"{name}={value}" for name, value in numbers.items())

@@ -13,7 +13,7 @@ from audit.plan import ReadPlan
 from audit.replay import batches_of, image_at
 from audit.segment_file import digest_at
 from quorate.backup.errors import BackupGapError, OtherHistoryError, TrimmedMeanwhileError
-from quorum.errors import StorageError
+from quorum.errors import StorageError, cause_of
 from quorum.types import OffsetAndEpoch, SnapshotId
 from statemachine.dump import state_digest
 
@@ -130,6 +130,6 @@ def _trimmed_if_gone() -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+        if isinstance(cause_of(error), FileNotFoundError):
             raise TrimmedMeanwhileError(f"{error}; the node trimmed its log meanwhile") from error
         raise

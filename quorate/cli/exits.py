@@ -23,6 +23,7 @@ from quorum.errors import (
     RecordCodecError,
     SnapshotCorruptError,
     UnknownRecordError,
+    cause_of,
 )
 from quorum.listen_problem import is_wrong_address
 
@@ -90,14 +91,14 @@ def exit_for(error: Exception) -> Exit:
         return Exit.DAMAGED
     usage = isinstance(error, ConfigError | QuorumUsageError | IdentityError)
     if isinstance(error, ListenError):
-        usage = is_wrong_address(error.__cause__)
+        usage = is_wrong_address(cause_of(error))
     return Exit.USAGE if usage or _is_of_another_account(error) else Exit.FAILED
 
 
 def _is_of_another_account(error: Exception) -> bool:
     """Whether the operating system refused a file; trying again changes nothing."""
     is_file = not isinstance(error, ListenError)
-    return is_file and isinstance(error.__cause__, PermissionError)
+    return is_file and isinstance(cause_of(error), PermissionError)
 
 
 def hint_for(error: Exception) -> str:

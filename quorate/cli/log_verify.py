@@ -15,7 +15,13 @@ from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.session import Session
-from quorum.errors import CorruptBatchError, LogDamagedError, SnapshotCorruptError, StorageError
+from quorum.errors import (
+    CorruptBatchError,
+    LogDamagedError,
+    SnapshotCorruptError,
+    StorageError,
+    cause_of,
+)
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import segment_bases, segment_path
 from quorum.types import BOOTSTRAP_SNAPSHOT_ID
@@ -69,7 +75,7 @@ def verify(session: Session, directory: Path, is_quick: bool, jobs: int | None) 
         if not is_quick:
             found.replay(jobs or len(os.sched_getaffinity(0)))
     except StorageError as error:
-        if not isinstance(error.__cause__, FileNotFoundError):
+        if not isinstance(cause_of(error), FileNotFoundError):
             raise
         raise CliError(
             str(error),
