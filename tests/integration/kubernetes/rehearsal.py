@@ -2,7 +2,8 @@
 
 ``python -m tests.integration.kubernetes.rehearsal FOLDER``: FOLDER has the rendered objects as
 installed.json, upgraded.json and larger.json, in images.json the folder of each image's release,
-and what the ``Workstation`` has made. Prints what happened as one JSON document.
+and what the ``Workstation`` has made. Prints what happened as one JSON document. With
+installed.json alone a cluster is installed, asked and stopped.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import grpc
 
+from quorate.client import BROKER, UnavailableError
 from quorate.client.client import Client
 from quorate.client.log_consumer import ResetPolicy
 from quorate.client.queries import LINEARIZABLE
@@ -24,6 +26,7 @@ from quorum.log_position import LogPosition
 from tests.integration.kill_campaign import all_topics, written_configs
 from tests.integration.kubernetes.controller import Controller
 from tests.integration.kubernetes.pod_template import PodSet, pod_set
+from tests.integration.kubernetes.prometheus import scraper, scrapes
 from tests.integration.kubernetes.sandbox import make_folders, make_network
 from tests.integration.kubernetes.workstation import Workstation, script
 from tests.integration.older_release import MARK
@@ -37,6 +40,8 @@ PROGRESS_SECONDS_MAX = 60.0
 FEATURE = "metadata.version"
 LEVEL_BEFORE = 30
 """What the cluster is at until it is upgraded, as if an even older release had made it."""
+REFUSED_SECONDS = 2.0
+"""How long a client tries that nobody may answer."""
 _PAUSE_S = 0.05
 
 
@@ -57,11 +62,15 @@ class Rehearsal:
         self.older_starts: list[dict[str, int]] = []
         self.rights: dict[str, str] = {}
         self.keys: list[str] = []
+        self.scrapes: list[dict[str, int]] = []
+
+    def _objects(self, name: str) -> Any:
+        return json.loads((self._folder / f"{name}.json").read_text())
 
     def _rendered(self, name: str) -> PodSet:
         images = json.loads((self._folder / "images.json").read_text())
         return pod_set(
-            json.loads((self._folder / f"{name}.json").read_text()),
+            self._objects(name),
             {image: Path(release) for image, release in images.items()},
         )
 
@@ -73,9 +82,14 @@ class Rehearsal:
         files = self._workstation.certificate()
         return grpc.ssl_channel_credentials(*(each.read_bytes() for each in files))
 
+    @property
+    def is_short(self) -> bool:
+        return not (self._folder / "upgraded.json").exists()
+
     def parents(self) -> set[str]:
         """Folders that volumes are mounted in."""
-        sets = (self._rendered(each) for each in ("installed", "upgraded"))
+        names = ["installed"] if self.is_short else ["installed", "upgraded"]
+        sets = [self._rendered(each) for each in names]
         return {str(Path(path).parent) for each in sets for path in each.pods[0].mounts}
 
     @property
@@ -129,6 +143,29 @@ class Rehearsal:
             "older_starts": self.older_starts,
             "rights": self.rights,
             "keys": self.keys,
+            "scrapes": self.scrapes,
+        }
+
+    async def run_short(self) -> dict[str, Any]:
+        """Install, write, scrape and stop; what came of it."""
+        await asyncio.to_thread(self._install)
+        async with Client(self.addresses, credentials=self._credentials) as client:
+            await client.set_config(BROKER, "", "log.retention.ms", "1")
+        refusal = ""
+        try:
+            async with Client(self.addresses, timeout_seconds=REFUSED_SECONDS) as client:
+                await client.set_config(BROKER, "", "log.retention.ms", "2")
+        except UnavailableError as error:
+            refusal = str(error)
+        self._scrape("installed")
+        self._quorum("transfer-leader", str(max(self.controller.running)))
+        await asyncio.to_thread(self.controller.stop_all)
+        return {
+            "voters": self.voters,
+            "refusal": refusal,
+            "scrapes": self.scrapes,
+            "exit_codes": self.controller.statuses,
+            "before_stops": self.controller.pre_stops,
         }
 
     async def _step(self, name: str, act: Any) -> None:
@@ -172,6 +209,12 @@ class Rehearsal:
         self.controller.roll(upgraded)
         self.unready_in_update = self.controller.unready_max
         self.older_starts.append(self._older_starts())
+        self._scrape("upgraded")
+
+    def _scrape(self, name: str) -> None:
+        """Every node's metrics, as the ServiceMonitor has them scraped, and in other ways."""
+        way = scraper(self._objects(name), self._workstation.secrets)
+        self.scrapes = [scrapes(way, pod.address) for pod in self.controller.running.values()]
 
     def _raise_level(self) -> None:
         """As docs/operations/upgrade.md says, when all nodes run the new release."""
@@ -277,7 +320,7 @@ def main() -> int:
     rehearsal = Rehearsal(folder)
     make_folders(rehearsal.parents())
     make_network(folder)
-    found = asyncio.run(rehearsal.run())
+    found = asyncio.run(rehearsal.run_short() if rehearsal.is_short else rehearsal.run())
     print(json.dumps(found))
     return 0
 

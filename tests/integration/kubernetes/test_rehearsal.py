@@ -42,25 +42,38 @@ QUICK: dict[str, Any] = {
 CHANGED: dict[str, Any] = {
     "config": {"limits": {"disk_free_bytes_min": 0, "watches_max": 2048}},
 }
+MONITOR: dict[str, Any] = {"serviceMonitor": {"enabled": True}}
 TOKEN = {"name": "quorate-metrics", "key": "token-of-prometheus"}
 MAKE_TOKEN = f"""
 printf an-unguessable-word >{TOKEN["key"]}
 kubectl -n prod create secret generic {TOKEN["name"]} --from-file={TOKEN["key"]}
 """
 SECURED: dict[str, Any] = {**page_values(), "metrics": {"tls": True}}
+SCRAPED: dict[str, Any] = {"metrics": {"tls": True, "tokenSecret": TOKEN}, **MONITOR}
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "insecure": ({**INSECURE, **QUICK}, CHANGED),
+    "insecure": ({**INSECURE, **QUICK}, {**CHANGED, **MONITOR}),
     "secured": (
         {**SECURED, **QUICK, "clusterId": CLUSTER_ID},
-        {**CHANGED, "metrics": {"tls": True, "tokenSecret": TOKEN}},
+        {**CHANGED, **SCRAPED},
     ),
 }
 """Values as installed, and what changes with the upgrade. The page has the secured ones."""
+MODE_TLS: dict[str, Any] = {
+    **{name: value for name, value in SECURED.items() if name != "security"},
+    **QUICK,
+    **SCRAPED,
+    "clusterId": CLUSTER_ID,
+    "security": {"mode": "tls"},
+    "tls": {"secretName": SECURED["tls"]["secretName"]},
+}
+"""Those of the page without roles: every caller with a certificate may do everything."""
 STEPS = {
     "first start", "lost pod of a follower", "lost pod of the leader", "rolling update",
     "feature level raised", "one voter more", "one voter less",
 }  # fmt: skip
 ROLLED = 3
+SCRAPES = {"as set up": 200, "another token": 401, "no token": 401, "not encrypted": 0}
+"""Status of a scrape by how it asks; 0 is no answer at all."""
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +95,17 @@ def rehearsed(
     request: pytest.FixtureRequest, older: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
     """What came of the whole story."""
+    folder = tmp_path_factory.mktemp("pods")
+    is_secured = request.param == "secured"
+    needs_namespaces()
+    prepare(folder, older, *FORMS[request.param], is_secured=is_secured)
+    found = {**rehearse(folder), "form": request.param}
+    print({key: value for key, value in found.items() if key != "before_stops"})
+    return found
+
+
+def needs_namespaces() -> None:
+    """Skip where a rehearsal cannot be run."""
     needed = ("unshare", "nsenter", "setpriv", "ip", "mount")
     tools = [tool for tool in needed if shutil.which(tool) is None]
     if tools:
@@ -89,8 +113,10 @@ def rehearsed(
     tried = subprocess.run([*enter(), "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         pytest.skip(f"a rehearsal needs namespaces of its own: {tried.stderr.strip()}")
-    folder = tmp_path_factory.mktemp("pods")
-    prepare(folder, older, *FORMS[request.param], is_secured=request.param == "secured")
+
+
+def rehearse(folder: Path) -> dict[str, Any]:
+    """Run what was prepared."""
     done = subprocess.run(
         [*enter(), sys.executable, "-m", "tests.integration.kubernetes.rehearsal", str(folder)],
         capture_output=True,
@@ -105,8 +131,7 @@ def rehearsed(
         for path in sorted(folder.glob("*.log"))
     )
     assert done.returncode == 0, f"{done.stderr[-6000:]}\n{logs}"
-    found: dict[str, Any] = {**json.loads(done.stdout), "form": request.param}
-    print({key: value for key, value in found.items() if key != "before_stops"})
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -176,6 +201,33 @@ def test_a_pod_has_no_rights_but_those_of_its_user(rehearsed: dict[str, Any]) ->
         assert link.startswith("l")
         assert keys
         assert set(keys) == {f"-r--r----- 0:{group}"}
+
+
+def test_prometheus_reads_metrics_as_it_is_set_up(rehearsed: dict[str, Any]) -> None:
+    """With the token of its Secret, and checking the node's name; with no other one."""
+    assert len(rehearsed["scrapes"]) == ROLLED
+    for statuses in rehearsed["scrapes"]:
+        expected = SCRAPES if rehearsed["form"] == "secured" else dict.fromkeys(SCRAPES, 200)
+        assert statuses == expected
+
+
+def test_a_cluster_starts_and_stops_in_mode_tls(tmp_path: Path) -> None:
+    """Clients and Prometheus reach it with TLS only, and leadership is transferred at a stop."""
+    needs_namespaces()
+    workstation = Workstation(tmp_path)
+    workstation.set_up()
+    workstation.paste(script("Install") + MAKE_TOKEN)
+    values = {**MODE_TLS, "image": {"repository": "quorate", "tag": "newer"}}
+    (tmp_path / "installed.json").write_text(json.dumps(render(values)))
+    (tmp_path / "images.json").write_text(json.dumps({"quorate:newer": str(ROOT)}))
+    found = rehearse(tmp_path)
+    assert found["voters"] == [[0, 1, 2]]
+    assert found["refusal"], "a client without TLS was served"
+    assert found["scrapes"] == [SCRAPES] * ROLLED
+    assert set(found["exit_codes"]) == {0}
+    first, *_ = found["before_stops"]
+    assert first.startswith("0: "), first
+    assert "nothing changed" not in first, "the leader was stopped first"
 
 
 def test_voters_come_and_go_by_the_documented_procedure(rehearsed: dict[str, Any]) -> None:
