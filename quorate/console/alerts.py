@@ -14,6 +14,7 @@ import urllib.request
 from importlib import resources
 from typing import Any, Final
 
+from quorate.console.follower import ANSWER_SECONDS_MAX
 from quorate.console.quorum_document import LAG_RECORDS_MAX
 
 PROMETHEUS_SECONDS: Final = 15.0
@@ -70,8 +71,11 @@ _RULES: Final = rules()
 
 
 def own_findings(quorum: dict[str, Any], offline: int) -> dict[str, str]:
-    """Return what the console sees by itself: alert -> why it fires, empty if it does not."""
-    if not quorum["is_known"]:
+    """Return what the console sees by itself: alert -> why it fires, empty if it does not.
+
+    Nothing while no node answers: what was last seen may have changed since.
+    """
+    if not quorum["is_known"] or quorum["age_seconds"] > ANSWER_SECONDS_MAX:
         return {}
     found = {"QuorateNoLeader": "" if quorum["has_leader"] else "no node leads"}
     found["QuoratePartitionsOffline"] = f"{offline:,} partitions have no leader" if offline else ""

@@ -34,6 +34,8 @@ from quorum.v1.metadata_pb2 import FetchLogRequest
 
 QUORUM_SECONDS: Final = 2.0
 """How often the quorum is asked how it is."""
+ANSWER_SECONDS_MAX: Final = 10.0
+"""With no newer answer than this, nobody answers. A node that hangs delays one by five seconds."""
 FEATURES_SECONDS: Final = 10.0
 WHOLE_LOG_MAX: Final = 200_000
 """A log with at most so many records is read from its beginning, for the history."""

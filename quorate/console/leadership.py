@@ -32,7 +32,12 @@ def leadership_document(
             is_present = each["epoch"] == present
             until = now_ms if is_present else _last_seen(each, answer, newest)
         shown.append({**each, "known_until": until})
-    return {"now_ms": now_ms, "has_leader": present is not None, "rows": shown}
+    return {
+        "now_ms": now_ms,
+        "is_known": answer is not None,
+        "has_leader": present is not None,
+        "rows": shown,
+    }
 
 
 def _last_seen(term: dict[str, Any], answer: Answer | None, newest: Provenance) -> int:

@@ -12,7 +12,7 @@ from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.broker_counts import BrokerCounts
 from quorate.console.comparison import diff_document
 from quorate.console.feature_rows import feature_rows
-from quorate.console.follower import Follower
+from quorate.console.follower import ANSWER_SECONDS_MAX, Follower
 from quorate.console.index import Index
 from quorate.console.leadership import leadership_document
 from quorate.console.paging import (
@@ -51,6 +51,7 @@ class Sources:
     index: Index
     alerts: AlertStates
     counts: BrokerCounts = field(default_factory=BrokerCounts)
+    clock: Callable[[], float] = time.monotonic
 
     @property
     def image(self) -> MetadataImage:
@@ -62,7 +63,14 @@ class Sources:
         answer = self.follower.quorum
         if answer is None:
             return quorum_document(None, 0)
-        return quorum_document(answer.quorum, time.monotonic() - answer.at)
+        return quorum_document(answer.quorum, self.clock() - answer.at)
+
+    def unanswered_since_ms(self) -> int:
+        """When a node last answered, if none answers now: by that node's clock. Else -1."""
+        answer = self.follower.quorum
+        if answer is None or self.clock() - answer.at <= ANSWER_SECONDS_MAX:
+            return -1
+        return answer.quorum.timestamp_ms
 
     def position(self) -> Document:
         """Which state all views show, and what could not be read."""
@@ -72,6 +80,7 @@ class Sources:
             "is_loading": feed.image is None,
             "loading_records": feed.loading_records,
             "changes_known_from": feed.known_from,
+            "unanswered_since_ms": self.unanswered_since_ms(),
             "problems": dict(self.follower.problems),
         }
 
@@ -99,6 +108,7 @@ def overview(sources: Sources, query: Query) -> Document:
         "worst_partitions": [_partition(each) for each in worst.rows],
         "recent_changes": [_change(each) for each in recent.rows],
         "firing": [each for each in alerts["rows"] if each["state"] == "firing"],
+        "knows_alerts": any(each["state"] != "unknown" for each in alerts["rows"]),
     }
 
 

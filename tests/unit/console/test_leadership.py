@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
+import pytest
 
 from quorate.client import Client
-from quorate.client.results.admin import DescribeQuorumResponse
+from quorate.client.results.admin import DescribeQuorumResponse, QuorumReplica
 from quorate.console.alerts import AlertStates
 from quorate.console.app import make_app
 from quorate.console.binding import Binding
 from quorate.console.charts import WIDTH
-from quorate.console.follower import Answer, Follower, Led
+from quorate.console.follower import ANSWER_SECONDS_MAX, Answer, Follower, Led
 from quorate.console.image_feed import ImageFeed
 from quorate.console.index import Index
 from quorate.console.terms import Term
@@ -32,7 +34,7 @@ def test_a_leadership_whose_beginning_was_trimmed_is_shown(tmp_path: Path) -> No
     feed.begin_empty()
     feed.take_terms([Term(6, 500, 1_000, 1)])
     follower = SimpleNamespace(feed=feed, quorum=Answer(now, 0.0), features=None, problems={})
-    sources = Sources(cast("Follower", follower), index, AlertStates())
+    sources = Sources(cast("Follower", follower), index, AlertStates(), clock=lambda: 0.0)
 
     async def scenario() -> None:
         transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
@@ -61,7 +63,7 @@ def test_a_leadership_without_a_leader_is_not_called_present(tmp_path: Path) -> 
             leader_id=leader, leader_epoch=6, node_id=1, timestamp_ms=9_000
         )
         follower = SimpleNamespace(feed=feed, quorum=Answer(now, 0.0), features=None, problems={})
-        sources = Sources(cast("Follower", follower), index, AlertStates())
+        sources = Sources(cast("Follower", follower), index, AlertStates(), clock=lambda: 0.0)
         transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
             page = (await web.get("/leadership")).text
@@ -72,6 +74,58 @@ def test_a_leadership_without_a_leader_is_not_called_present(tmp_path: Path) -> 
     index.close()
 
 
+def pages_of(tmp_path: Path, answer: Answer | None, now: float = 0.0) -> dict[str, str]:
+    """Return pages of a console whose last answer this is; ``api/`` and a name are documents."""
+    index = Index(tmp_path)
+    feed = ImageFeed(index)
+    feed.begin_empty()
+    feed.take_terms([Term(6, 500, 4_000, 2)])
+    follower = SimpleNamespace(feed=feed, quorum=answer, features=None, problems={})
+    sources = Sources(cast("Follower", follower), index, AlertStates(), clock=lambda: now)
+
+    async def scenario() -> dict[str, str]:
+        transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
+            return {
+                name: (await web.get(f"/{name}")).text
+                for name in ("", "quorum", "leadership", "topics", "alerts", "api/leadership")
+            }
+
+    try:
+        return asyncio.run(scenario())
+    finally:
+        index.close()
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_pages_say_since_when_nobody_answers(tmp_path: Path, *, is_answered: bool) -> None:
+    """The last answer is shown, and nothing of it as the present."""
+    since = "1970-01-01 00:00:11Z"
+    voter = QuorumReplica(replica_id=2, directory_id=bytes(16))
+    quorum = DescribeQuorumResponse(
+        leader_id=2, leader_epoch=6, node_id=2, timestamp_ms=11_000, voters=(voter,)
+    )
+    now = ANSWER_SECONDS_MAX + (0.0 if is_answered else 0.1)
+    pages = pages_of(tmp_path, Answer(quorum, 0.0, Led(6, 11_000)), now)
+    position = json.loads(pages.pop("api/leadership"))["position"]
+    assert position["unanswered_since_ms"] == (-1 if is_answered else 11_000)
+    for name, page in pages.items():
+        assert (f"No node answers since {since}" in page) != is_answered, name
+    assert (">now<" in pages["leadership"]) == is_answered
+    assert (f"nobody answers since {since}" in pages["leadership"]) != is_answered
+    assert ("last known leader" in pages[""]) != is_answered
+    assert ("last known leader" in pages["quorum"]) != is_answered
+    assert ("Nothing that the console knows of is firing" in pages[""]) == is_answered
+    assert (">quiet<" in pages["alerts"]) == is_answered
+
+
+def test_a_console_that_nobody_has_answered_yet_names_no_state(tmp_path: Path) -> None:
+    pages = pages_of(tmp_path, None)
+    assert "no node has answered yet" in pages["leadership"]
+    assert "No node has answered yet" in pages["quorum"]
+    assert not any("no leader now" in page or "<b>none</b>" in page for page in pages.values())
+
+
 def leadership_of(tmp_path: Path, answer: Answer, *newest: Term) -> tuple[list[Any], str]:
     """Return the rows and the page of leaderships that begin at 1 s (node 1) and 4 s (node 2)."""
     index = Index(tmp_path)
@@ -79,7 +133,7 @@ def leadership_of(tmp_path: Path, answer: Answer, *newest: Term) -> tuple[list[A
     feed.begin_empty()
     feed.take_terms([Term(5, 400, 1_000, 1), Term(6, 500, 4_000, 2), *newest])
     follower = SimpleNamespace(feed=feed, quorum=answer, features=None, problems={})
-    sources = Sources(cast("Follower", follower), index, AlertStates())
+    sources = Sources(cast("Follower", follower), index, AlertStates(), clock=lambda: 0.0)
 
     async def scenario() -> tuple[list[Any], str]:
         transport = httpx.ASGITransport(make_app(sources, LOOPBACK))
