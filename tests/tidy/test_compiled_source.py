@@ -15,6 +15,15 @@ from tests.gate.built_form import ROOT, listed_modules
 
 Check: TypeAlias = Callable[[str], Iterator[str]]
 STANDARD = {"dataclass", "final", "runtime_checkable", "unique"}
+MAY_READ_CAUSES = {
+    "quorum/errors.py": "cause_of itself",
+    "quorate/cli/broker_agent.py": "the agent is not compiled",
+    "quorate/cli/connection.py": "the client is not compiled",
+    "quorate/client/open_commands.py": "the client is not compiled",
+    "quorate/client/quorum_changes.py": "the client is not compiled",
+    "audit/source_endpoint.py": "the client is not compiled",
+}
+"""Files that read ``__cause__``, which an error of compiled code does not have."""
 
 
 def decorated_values(source: str) -> Iterator[str]:
@@ -67,6 +76,18 @@ def compiled(check: Check) -> list[str]:
 )
 def test_no_compiled_module_has_what_mypyc_compiles_to_something_else(check: Check) -> None:
     assert compiled(check) == []
+
+
+def test_causes_of_errors_are_found_in_both_forms() -> None:
+    """mypyc ignores the ``from`` of a ``raise``."""
+    packages = sorted({name.split("/")[0] for name in listed_modules()} | {"audit", "quorate"})
+    found = {
+        str(file.relative_to(ROOT))
+        for package in packages
+        for file in (ROOT / package).rglob("*.py")
+        if ".__cause__" in file.read_text(encoding="utf-8")
+    }
+    assert found == set(MAY_READ_CAUSES), "elsewhere: quorum.errors.cause_of"
 
 
 def test_the_checks_see_it() -> None:
