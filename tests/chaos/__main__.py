@@ -25,6 +25,7 @@ def main() -> int:
         "--operations-min", type=int, default=0, help="fail with fewer answered operations"
     )
     parser.add_argument("--voters", type=int, default=3)
+    parser.add_argument("--peer-tcp", action="store_true", help="peer streams over TCP (ADR 63)")
     parser.add_argument("--folder", type=Path, help="where logs and the history are written")
     parser.add_argument("--keep", action="store_true", help="keep the folder in any case")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, too")
@@ -39,6 +40,7 @@ def main() -> int:
         seed=seed,
         seconds=given.minutes * 60,
         voters=given.voters,
+        has_peer_tcp=given.peer_tcp,
         announce=lambda line: None if given.quiet else announce(line),
     )
     try:

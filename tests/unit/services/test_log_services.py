@@ -9,6 +9,7 @@ import pytest
 
 from quorate.client import Client, OffsetOutOfRangeError, RefusedError
 from quorate.client.errors import from_rpc
+from quorate.services import log_reads
 from quorum.errors import QuorumUsageError
 from quorum.types import SnapshotId
 from quorum.v1.metadata_pb2 import (
@@ -273,5 +274,26 @@ def test_fetch_names_the_point_of_divergence_instead_of_records():
             request = FetchLogRequest(offset=offset, last_fetched_epoch=epoch)
             answer = await client.fetch_log(request)
             assert answer.diverging is None
+
+    with_client(scenario)
+
+
+def test_a_held_fetch_ends_with_its_time_or_a_record_and_leaves_no_timer():
+    async def scenario(log, nodes, client):
+        fetch = client._nodes.node(client._nodes.addresses[0]).metadata.FetchLog
+        answer = await fetch(FetchLogRequest(offset=log.end, max_wait_ms=20), timeout=10)
+        assert not answer.records
+        held = asyncio.ensure_future(
+            fetch(FetchLogRequest(offset=log.end, max_wait_ms=29_000), timeout=30)
+        )
+        while not timers():
+            await asyncio.sleep(0.01)
+        nodes[0].commit()
+        assert (await held).records
+        assert not timers()
+
+    def timers():
+        scheduled = asyncio.get_running_loop()._scheduled
+        return [each for each in scheduled if each._callback is log_reads._end]
 
     with_client(scenario)
