@@ -43,7 +43,8 @@ class ChosenPartitions:
         """Return all topics, with these partitions and without indexes by broker."""
         ids = [topic_id for topic_id in self._ids if topic_id in topics.partitions]
         partitions = Map((topic_id, topics.partitions[topic_id]) for topic_id in ids)
-        return TopicsImage(topics.ids, topics.names, partitions)
+        count = sum(map(len, partitions.values()))
+        return TopicsImage(topics.ids, topics.names, partitions, partition_count=count)
 
     def leaves_out(self, values: Sequence[bytes | None]) -> bool:
         """Whether all of these records are of other partitions."""

@@ -105,7 +105,7 @@ def measure(
         ControllerConfig(cluster_id="bench", idle_interval_ms=0),
         StateMachine(),
         rng=random.Random(1),
-        open_checkpoint=_no_checkpoint,
+        open_checkpoint=no_checkpoint,
         bootstrap=bootstrap,
     )
     log = InstantLog(controller)
@@ -132,7 +132,7 @@ def measure(
     return time.process_time() - started, succeeded
 
 
-def _no_checkpoint(snapshot_id: SnapshotId) -> Iterable[bytes]:
+def no_checkpoint(snapshot_id: SnapshotId) -> Iterable[bytes]:
     raise SystemExit(f"unexpected read of checkpoint {snapshot_id}")
 
 

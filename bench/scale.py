@@ -66,6 +66,10 @@ def scale_rows(scale: Mapping[str, Any]) -> list[list[str]]:
     rows = [["image", *(f"{each['partitions']:,}" for each in scale["images"])]]
     for key, text, form in _IMAGE_ROWS:
         rows.append([text, *(form.format(each[key]) for each in scale["images"])])
+    rows.append(["us of a leader for one operation:", *([""] * len(scale["images"]))])
+    for key, text in _OPERATION_ROWS:
+        costs = [each["operations_us"][key] for each in scale["images"]]
+        rows.append([f"  {text}", *(f"{each:,.1f}" for each in costs)])
     cluster = scale.get("cluster")
     if cluster is None:
         return rows
@@ -90,7 +94,16 @@ _IMAGE_ROWS = (
     ("iterated_per_second", "iteration, partitions/s", "{:,.0f}"),
     ("fenced_partitions", "partitions of the fenced broker", "{:,}"),
     ("fence_ms", "  applying its fence, ms", "{:,.1f}"),
-    ("describe_us", "lookup of a topic, us", "{:,.2f}"),
+    ("lookup_us", "lookup of a topic, us", "{:,.2f}"),
+)
+_OPERATION_ROWS = (
+    ("describe", "describe a topic"),
+    ("list", "create one and list a page of 100"),
+    ("create", "create a topic"),
+    ("delete", "delete a topic"),
+    ("alter_configs", "change a configuration"),
+    ("alter_partition", "change an ISR"),
+    ("heartbeat", "heartbeat of a broker"),
 )
 _CLUSTER_ROWS = (
     ("created_partitions_per_second", "creation, partitions/s"),

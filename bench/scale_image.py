@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import psutil
 
+from bench.scale_operations import measure_operations
 from quorum.log.filesystem import OsFileSystem
 from quorum.runtime.clock import SystemClock
 from quorum.types import OffsetAndEpoch
@@ -55,8 +56,10 @@ class ImageScale:
     iterated_per_second: float
     fenced_partitions: int
     fence_ms: float
-    describe_us: float
+    lookup_us: float
     """One topic's partitions, looked up by its name."""
+    operations_us: Mapping[str, float]
+    """What one operation of a leader costs (``scale_operations``)."""
     checkpoint_bytes: int = 0
     checkpoint_records_per_second: float = 0.0
     """Writing the checkpoint, with its digest."""
@@ -117,7 +120,10 @@ def _load(folder: Path, topics: int) -> ImageScale:
         iterated_per_second=_iterate(image),
         fenced_partitions=fenced,
         fence_ms=fence_seconds * 1000,
-        describe_us=_describe(image, topics) * 1e6,
+        lookup_us=_look_up(image, topics) * 1e6,
+        operations_us=measure_operations(
+            machine, topics, partitions=PARTITIONS_PER_TOPIC, replicas=REPLICAS
+        ),
     )
 
 
@@ -157,7 +163,7 @@ def _fence(image: MetadataImage) -> tuple[int, float]:
     return affected, seconds
 
 
-def _describe(image: MetadataImage, topics: int) -> float:
+def _look_up(image: MetadataImage, topics: int) -> float:
     asked = range(0, topics, max(1, topics // 1000))
     started = time.process_time()
     for topic in asked:

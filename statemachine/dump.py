@@ -108,7 +108,7 @@ def count_records(image: MetadataImage) -> int:
         + len(image.controllers)
         + len(image.brokers)
         + len(topics.names)
-        + topics.partition_count()
+        + topics.partition_count
         + sum(len(values) for values in image.configs.resources.values())
         + sum(len(quotas) for quotas in image.security.quotas.values())
         + (producer_state.next_id != 0)

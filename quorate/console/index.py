@@ -247,7 +247,7 @@ _LARGE: Final = 10_000
 
 
 def _is_large(image: MetadataImage) -> bool:
-    return len(image.topics.ids) > _LARGE or image.topics.partition_count() > _LARGE
+    return len(image.topics.ids) > _LARGE or image.topics.partition_count > _LARGE
 
 
 def _without_topics(image: MetadataImage) -> MetadataImage:

@@ -100,7 +100,7 @@ def overview(sources: Sources, query: Query) -> Document:
     return {
         "quorum": quorum,
         "topics": len(image.topics.ids),
-        "partitions": image.topics.partition_count(),
+        "partitions": image.topics.partition_count,
         "brokers": len(image.brokers),
         "fenced_brokers": sorted(fenced),
         "records": count_records(image),

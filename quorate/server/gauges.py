@@ -215,7 +215,7 @@ CONTROLLER_GAUGES = (
            kafka="ActiveBrokerCount, FencedBrokerCount, ControlledShutdownBrokerCount"),
     _gauge("topics", "Topics in the image.", lambda s: len(s.image.topics.names),
            kafka="GlobalTopicCount"),
-    _gauge("partitions", "Partitions in the image.", lambda s: s.image.topics.partition_count(),
+    _gauge("partitions", "Partitions in the image.", lambda s: s.image.topics.partition_count,
            kafka="GlobalPartitionCount"),
     _gauge("partitions_offline", "Partitions without a leader.",
            lambda s: len(s.image.topics.without_leader()), kafka="OfflinePartitionsCount"),

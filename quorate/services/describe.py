@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
-from immutables import Map
-
 from quorate.client.limits import FRAMING_BYTES, MESSAGE_BYTES_MAX
 from quorate.features import KRAFT_VERSION_MAX
 from quorum.types import METADATA_TOPIC, Uuid
@@ -19,10 +17,13 @@ from statemachine.feature_levels import KRAFT_VERSION
 from statemachine.image import MetadataImage
 from statemachine.redaction import is_secret_config
 from statemachine.sections.acl_index import AllowedNames
+from statemachine.sections.name_changes import NameChanges
 from statemachine.sections.partitions import PartitionState
 
 LISTED_TOPICS_MAX = 10_000
 """Maximum topics in one listing; the client continues after the last name."""
+_INSERTED_MAX: Final = 64
+"""Changed names that are inserted one by one: each moves what is behind it, 50 µs of 100,000."""
 DESCRIBED_PARTITIONS_MAX = 40_000
 """Maximum partitions in one answer, so that it fits in a message."""
 
@@ -35,11 +36,11 @@ _RESOURCE: Final = metadata_pb2.CONFIG_SOURCE_RESOURCE
 
 
 class TopicNames:
-    """Sorted topic names, sorted again only if topics were created or deleted."""
+    """Sorted topic names. Those that were created or deleted are put in, or taken out."""
 
     def __init__(self) -> None:
-        self._of: Map[str, Uuid] | None = None
-        self._names: Sequence[str] = ()
+        self._changes = NameChanges()
+        self._names: list[str] = []
 
     def after(self, image: MetadataImage, name: str, limit: int) -> tuple[Sequence[str], bool]:
         """Return up to ``limit`` names greater than ``name``, and whether more follow."""
@@ -68,10 +69,31 @@ class TopicNames:
             start = max(start, end)
 
     def _sorted(self, image: MetadataImage) -> Sequence[str]:
-        if self._of is not image.topics.ids:
-            self._of = image.topics.ids
-            self._names = sorted(image.topics.ids)
+        ids, changes = image.topics.ids, image.topics.name_changes
+        if self._changes is not changes:
+            changed = changes.since(self._changes)
+            if changed is None:
+                self._names = sorted(ids)
+            elif len(changed) <= _INSERTED_MAX:
+                for name in changed:
+                    self._put(name, is_topic=name in ids)
+            else:
+                # The sort finds one long sorted run, and merges the rest into it.
+                names = [name for name in self._names if name not in changed]
+                names += [name for name in changed if name in ids]
+                names.sort()
+                self._names = names
+            self._changes = changes
         return self._names
+
+    def _put(self, name: str, *, is_topic: bool) -> None:
+        names = self._names
+        at = bisect_left(names, name)
+        is_listed = at < len(names) and names[at] == name
+        if is_topic and not is_listed:
+            names.insert(at, name)
+        elif is_listed and not is_topic:
+            del names[at]
 
 
 def listed_topics(

@@ -200,6 +200,25 @@ class PartitionIndexDelta:
             leader[state.leader] = leader.get(state.leader, 0) | bit
         return isr, leader, is_whole
 
+    def removed_topic(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
+        """Remove all partitions of a topic from the indexes, as ``removed`` does."""
+        isr: set[int] = set()
+        leaders: set[int] = set()
+        for number, state in states.items():
+            if number >= _WORD or state.elr:
+                break
+            isr.update(state.isr)
+            leaders.add(state.leader)
+        else:
+            # Nothing of the topic is in another word, so its word goes as a whole.
+            for broker in isr:
+                self.isr.open_group(broker).pop(topic_id)
+            for broker in leaders:
+                self.leader.open_group(broker).pop(topic_id)
+            return
+        for number, state in states.items():
+            self.removed((topic_id, number), state)
+
     def removed(self, key: PartitionKey, state: PartitionState) -> None:
         """Remove a deleted partition from the indexes."""
         word, bit = place(key)

@@ -18,6 +18,7 @@ from immutables import Map
 from quorum.types import NO_NODE, Uuid
 from statemachine.sections.broker_words import BrokerPartitions, no_partitions
 from statemachine.sections.map_delta import EMPTY_MAP, ReadMap
+from statemachine.sections.name_changes import NameChanges
 from statemachine.sections.partition_index import PartitionSet
 from statemachine.sections.partitions import PartitionState
 
@@ -73,6 +74,9 @@ class TopicsImage:
     isr_index: BrokerPartitions = field(default_factory=no_partitions, compare=False, repr=False)
     leader_index: BrokerPartitions = field(default_factory=no_partitions, compare=False, repr=False)
     elr_index: BrokerPartitions = field(default_factory=no_partitions, compare=False, repr=False)
+    name_changes: NameChanges = field(default_factory=NameChanges, compare=False, repr=False)
+    partition_count: int = field(default=0, compare=False)
+    """The number of partitions of all topics."""
 
     def id_of(self, name: str) -> Uuid | None:
         """Return the id of the topic with that name."""
@@ -109,7 +113,3 @@ class TopicsImage:
     def without_leader(self) -> PartitionSet:
         """Return the partitions that have no leader now."""
         return self.led_by(NO_NODE)
-
-    def partition_count(self) -> int:
-        """Return the number of partitions of all topics, in time linear in the topics."""
-        return sum(len(partitions) for partitions in self.partitions.values())

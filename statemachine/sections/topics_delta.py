@@ -17,6 +17,7 @@ from statemachine.records import (
     TopicRecord,
 )
 from statemachine.sections.map_delta import MapDelta, NestedMapDelta
+from statemachine.sections.name_changes import NameChanges
 from statemachine.sections.partition_index import (
     IndexMoves,
     PartitionIndexDelta,
@@ -77,11 +78,25 @@ class DerivedChanges(Protocol):
 class TopicsDelta:
     """Topics and partitions under change."""
 
-    __slots__ = ("_index", "_partitions", "_tracker", "ids", "names")
+    __slots__ = (
+        "_changed_names",
+        "_index",
+        "_name_changes",
+        "_partition_count",
+        "_partitions",
+        "_tracker",
+        "ids",
+        "names",
+    )
 
     def __init__(self, base: TopicsImage, tracker: ChangeTracker) -> None:
         self.ids: MapDelta[str, Uuid] = MapDelta(base.ids)
         self.names: MapDelta[Uuid, str] = MapDelta(base.names)
+        # Every checkpoint is loaded into the empty image: the names of two of them have nothing in
+        # common.
+        self._name_changes = base.name_changes if base.ids else NameChanges()
+        self._changed_names: list[str] = []
+        self._partition_count = base.partition_count
         self._partitions: PartitionMaps = NestedMapDelta(base.partitions)
         # Without partitions before, as when a checkpoint is loaded, they are indexed all at once
         # when the index is first needed.
@@ -131,6 +146,9 @@ class TopicsDelta:
     def settle(self) -> TopicsImage:
         """Return the image as of now; the delta stays usable."""
         index = self._indexed()
+        if self._changed_names:
+            self._name_changes = self._name_changes.followed_by(self._changed_names)
+            self._changed_names = []
         return TopicsImage(
             self.ids.settle(),
             self.names.settle(),
@@ -138,6 +156,8 @@ class TopicsDelta:
             index.isr.settle(),
             index.leader.settle(),
             index.elr.settle(),
+            self._name_changes,
+            self._partition_count,
         )
 
     def replay_topic(self, record: TopicRecord) -> None:
@@ -155,6 +175,7 @@ class TopicsDelta:
         existed = topic_id in self.names
         self.ids.set(name, topic_id)
         self.names.set(topic_id, name)
+        self._changed_names.append(name)
         self._tracker.stored((_TOPIC, topic_id), record.extra, existed=existed)
 
     def replay_partition(
@@ -188,6 +209,7 @@ class TopicsDelta:
                 self._store(topic_id, index, state, None)
             return
         partitions.update(states)
+        self._partition_count += len(states)
         if self._index is not None:
             self._index.added_topic(topic_id, states)
 
@@ -198,6 +220,7 @@ class TopicsDelta:
         old = partitions.get(index)
         partitions[index] = state
         if old is None:
+            self._partition_count += 1
             if self._index is not None:
                 self._index.added((topic_id, index), state)
         elif old != state:
@@ -220,7 +243,10 @@ class TopicsDelta:
         ``may_load`` has just been true; no number is negative, no record has unknown fields. What
         is replaced does not count as a change (630.4): loading begins the count anew.
         """
-        self._partitions.open_group(topic_id).update(states)
+        partitions = self._partitions.open_group(topic_id)
+        before = len(partitions)
+        partitions.update(states)
+        self._partition_count += len(partitions) - before
 
     def replay_change(
         self, topic_id: Uuid, index: int, change: PartitionChangeRecord
@@ -296,9 +322,12 @@ class TopicsDelta:
             raise ReplayError(f"removal of no topic: {uuid_to_text(topic_id)}")
         name = self.names.pop(topic_id)
         self.ids.pop(name)
-        for index, state in self._partitions.drop_group(topic_id).items():
-            if self._index is not None:
-                self._index.removed((topic_id, index), state)
+        self._changed_names.append(name)
+        states = self._partitions.drop_group(topic_id)
+        self._partition_count -= len(states)
+        if self._index is not None:
+            self._index.removed_topic(topic_id, states)
+        for index in states:
             self._tracker.deleted((_PARTITION, topic_id, index))
         self._tracker.deleted((_TOPIC, topic_id))
         return name

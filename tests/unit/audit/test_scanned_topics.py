@@ -49,6 +49,7 @@ def test_the_image_is_that_of_a_replica(
     assert image == expected
     assert image.topics.isr_index == expected.topics.isr_index
     assert image.topics.leader_index == expected.topics.leader_index
+    assert image.topics.partition_count == expected.topics.partition_count
 
 
 def test_other_tables_are_the_same_without_partitions(log: AuditLog) -> None:

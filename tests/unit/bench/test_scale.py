@@ -14,7 +14,12 @@ def test_a_small_image_is_measured_and_shown(tmp_path: Path) -> None:
 
     # Consecutive brokers from a start of every topic: each has the same share.
     assert (found.partitions, found.fenced_partitions) == (5000, 5000 * REPLICAS // BROKERS)
-    assert all(getattr(found, each.name) > 0 for each in fields(ImageScale))
+    operations = found.operations_us
+    assert all(
+        getattr(found, each.name) > 0 for each in fields(ImageScale) if each.name != "operations_us"
+    )
+    assert len(operations) == 7
+    assert all(each > 0 for each in operations.values())
     cluster = {
         "partitions": 5000, "created_partitions_per_second": 7000, "describe_ms": {"p50": 1.0},
         "heartbeat_ms_while_creating": {"p99": None}, "node_mib": {"1": 70.5}, "fence_ms": {},
@@ -24,4 +29,5 @@ def test_a_small_image_is_measured_and_shown(tmp_path: Path) -> None:
     rows = scale_rows({"images": [asdict(found)], "cluster": cluster})
     assert len({len(row) for row in rows}) == 1
     assert ["creation, partitions/s", "7,000"] in rows
+    assert ["  create a topic", f"{operations['create']:,.1f}"] in rows
     assert ["memory by node, MiB", "1 70.5"] in rows

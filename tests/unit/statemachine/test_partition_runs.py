@@ -72,8 +72,8 @@ def assert_same(records):
     assert loaded.record_count == len(records)
     assert found.topics == wanted.topics
     assert found.extras == wanted.extras
-    for index in ("isr_index", "leader_index", "elr_index"):
-        assert getattr(found.topics, index) == getattr(wanted.topics, index), index
+    for name in ("isr_index", "leader_index", "elr_index", "partition_count"):
+        assert getattr(found.topics, name) == getattr(wanted.topics, name), name
 
 
 def test_partitions_that_are_alike_get_the_states_of_their_records():

@@ -251,7 +251,7 @@ def test_view_is_a_picture_of_the_moment():
 
 @pytest.mark.parametrize("seed", range(25))
 def test_indexes_agree_with_the_partitions(seed):
-    """Compare the broker indexes with a recount after random work, in deltas of random size."""
+    """Compare indexes and count with a recount after random work, in deltas of random size."""
 
     def sets(index: BrokerPartitions) -> dict[int, set[PartitionKey]]:
         return {broker: set(PartitionSet(words.all())) for broker, words in index.items()}
@@ -281,3 +281,4 @@ def test_indexes_agree_with_the_partitions(seed):
         assert sets(image.topics.elr_index) == elr
         assert {i: n for n, i in image.topics.ids.items()} == dict(image.topics.names)
         assert set(image.topics.partitions) <= set(image.topics.names)
+        assert image.topics.partition_count == sum(map(len, image.topics.partitions.values()))
