@@ -104,12 +104,14 @@ def test_the_watchdog_is_fed_by_turns_only(manager_socket: socket.socket) -> Non
 
 
 def test_a_watchdog_that_nobody_asked_for_takes_no_turn() -> None:
-    async def run() -> None:
-        def turn() -> bool:
-            raise AssertionError
+    taken: list[None] = []
 
-        watchdog = Watchdog(ServiceManager({}), turn)
+    async def run() -> None:
+        watchdog = Watchdog(ServiceManager({}), lambda: taken.append(None) or True)
         watchdog.start()
+        for _ in range(3):
+            await asyncio.sleep(0)
         watchdog.stop()
 
     asyncio.run(run())
+    assert taken == []

@@ -28,7 +28,7 @@ from quorate.client.tracing import write_span
 from quorate.config.tracing import TracingConfig
 from quorate.controller.requests import Answer, RequestContext
 from quorate.server.node import ServerNode
-from quorate.server.tracing import CommandTracing, command_tracing
+from quorate.server.tracing import STOP_S, CommandTracing, command_tracing
 from quorum.batch_decode import first_headers
 from quorum.batch_encode import encode_batch
 from quorum.batch_header import scan_batches
@@ -224,6 +224,9 @@ def test_no_endpoint_no_tracing_and_a_wrong_one_is_refused() -> None:
 def test_a_stop_does_not_wait_for_a_collector_that_is_gone() -> None:
     never = threading.Event()
     tracer, _ = client_tracer()
-    made = CommandTracing(tracer, never.wait)
-    made.stop()  # returns, although what it asks for does not
+    stopping = threading.Thread(target=CommandTracing(tracer, never.wait).stop)
+    stopping.start()
+    stopping.join(STOP_S + 20)
+    has_stopped = not stopping.is_alive()
     never.set()
+    assert has_stopped

@@ -98,12 +98,12 @@ def test_the_audit_log_names_the_user(tmp_path: Path) -> None:
     async def scenario(at: Setting) -> None:
         await at.admin.alter_user_scram_credentials([scram_upsertion("admin.test", "pencil")])
         async with at.client(user="admin.test") as operator:
-            await operator.set_config(wire.CONFIG_RESOURCE_TYPE_BROKER, "", "log.retention.ms", "9")
-        watch = aiter(at.admin.watch(from_offset=0))
-        async for event in watch:
-            headers = {each.name: each.value for each in event.headers}
-            if headers.get("principal") == b"scram:admin.test":
-                break
+            written = await operator.set_config(
+                wire.CONFIG_RESOURCE_TYPE_BROKER, "", "log.retention.ms", "9"
+            )
+        event = await anext(aiter(at.admin.watch(from_offset=written.offset - 1)))
+        headers = {each.name: each.value for each in event.headers}
+        assert headers["principal"] == b"scram:admin.test"
 
     with_node(tmp_path, scenario)
 
