@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from quorate.cli.completions import contexts
 from quorate.cli.did_you_mean import did_you_mean
+from quorate.cli.early_option import command_with
 from quorate.cli.output import FORMATS
 from quorate.cli.seconds import Seconds
 from quorate.cli.session import Session
@@ -223,7 +224,22 @@ class SessionCommand(ContextCommand):
 
 
 class NamingGroup(click.Group):
-    """A group that answers an unknown command with one that was perhaps meant."""
+    """A group that answers what it does not know with what was perhaps meant."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; an option that the command behind it has is told its place."""
+        written = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            option = error.option_name
+            command = command_with(option, written, self, ctx)
+            if not command:
+                raise
+            ctx.fail(
+                f"No such option {option!r} before the command. Write it behind: "
+                f"{ctx.command_path} {command} {option}"
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -287,3 +287,33 @@ def test_what_is_meant_by_a_verb_without_its_noun_exists(verb: str) -> None:
         assert found is not None
         group = found
     assert VERBS[verb].split()[-1] == verb
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["audit", "--export", "x", "partitions"], "quorate audit partitions --export"),
+        (["--export", "x", "audit", "partitions"], "quorate audit partitions --export"),
+        (["--as-of=3", "audit", "leaders"], "quorate audit leaders --as-of"),
+        (["topic", "--partitions", "8", "create", "x"], "quorate topic create --partitions"),
+        (["--set", "node.id=1", "server"], "quorate server --set"),
+    ],
+)
+def test_an_option_before_its_command_is_told_its_place(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], meant: str
+) -> None:
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err.endswith(f"before the command. Write it behind: {meant}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--nope", "topic", "list"], ["audit", "--export", "x"], ["--export", "x"]]
+)
+def test_an_option_that_no_named_command_has_is_told_none(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert "No such option" in err
+    assert "behind" not in err
