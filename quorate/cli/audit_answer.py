@@ -57,12 +57,13 @@ class AuditSource:
                 "--uncommitted reads a log; an export has what `quorate export` took in",
                 code=Exit.USAGE,
             )
-        need_arrow()
         if self.engine == SPARK:
+            # First: its extra brings pyarrow as well.
             from audit.session import require_pyspark
 
             require_pyspark()
-        else:
+        need_arrow()
+        if self.engine != SPARK:
             from audit.database import require_duckdb
 
             require_duckdb()

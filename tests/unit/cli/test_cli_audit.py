@@ -315,6 +315,7 @@ def test_a_truncated_file_of_an_export(tmp_path: Path, capsys: pytest.CaptureFix
         ("duckdb", [], "DuckDB is not installed; run: pip install 'quorate[parquet]'"),
         ("pyarrow", [], "pip install 'quorate[parquet]'"),
         ("pyspark", ["--engine", "spark"], "Spark is not installed; run: pip install"),
+        ("pyarrow pyspark", ["--engine", "spark"], "pip install 'quorate[spark]'"),
     ],
 )
 def test_a_library_that_is_not_installed(
@@ -327,7 +328,7 @@ def test_a_library_that_is_not_installed(
 ) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == missing else find(name)
+        importlib.util, "find_spec", lambda name: None if name in missing.split() else find(name)
     )
     status, answer, errors = asks(capsys, "leaders", "--export", export, *arguments)
     assert (status, answer) == (1, None)
