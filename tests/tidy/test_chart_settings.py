@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from quorate.config.addresses import parse_address
 from quorate.config.settings import settings
@@ -178,3 +179,22 @@ def test_the_page_about_sizes_has_the_chart_s_values() -> None:
         "asks for 1 GiB, one core and 20 GiB; its limit is 2 GiB of memory, and none of processors"
     )
     assert said in page
+
+
+def test_files_that_settings_name_are_in_the_secret_of_the_certificates() -> None:
+    """Goal: the line of docs/operations/kubernetes.md works."""
+    page = (ROOT / "docs/operations/kubernetes.md").read_text(encoding="utf-8")
+    line = next(each for each in page.splitlines() if "{crl_file" in each)
+    values = {**BOUND, **yaml.safe_load("{" + line.split("`")[1] + "}")}
+    values["config"]["security"] = {
+        "jwt_jwks_file": "/etc/quorate/tls/jwks.json", "jwt_issuer": "i", "jwt_audience": "a",
+    }  # fmt: skip
+    config = config_of(values, 0)
+    (mount,) = (
+        each["mountPath"]
+        for each in pod_of(values)["containers"][0]["volumeMounts"]
+        if each["name"] == "tls"
+    )
+    assert str(config.tls.crl_file) == f"{mount}/crl.pem"
+    assert str(config.security.jwt_jwks_file) == f"{mount}/jwks.json"
+    assert config.security.jwt_issuer == "i"
