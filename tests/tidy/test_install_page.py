@@ -48,3 +48,9 @@ def test_no_page_installs_from_an_index_without_an_extra(page: Path) -> None:
     assert not re.search(
         r"pip install (?:-U |--upgrade )?'?quorate(?:-client)?'?(?![\[\w/.-])", text
     )
+
+
+def test_no_page_sends_readers_to_an_index() -> None:
+    """Whatever has our name there is not ours."""
+    pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md"))
+    assert not [each.name for each in pages if "pypi.org/project" in each.read_text("utf-8")]
