@@ -19,6 +19,7 @@ from quorum.errors import (
     IdentityError,
     ListenError,
     LogDamagedError,
+    QuorateError,
     QuorumUsageError,
     RecordCodecError,
     SnapshotCorruptError,
@@ -77,38 +78,45 @@ _DAMAGE = (
 
 def exit_for(error: Exception) -> Exit:
     """The exit code for an error of ours."""
+    if isinstance(error, CliError):
+        return error.code
+    if is_of_another_account(error):
+        return Exit.USAGE
     if isinstance(error, ExportDamagedError):
         return Exit.DAMAGED
     if isinstance(error, ExportTargetError):
         return Exit.REFUSED
     if isinstance(error, NoLogError):
         return Exit.NOT_FOUND
-    if isinstance(error, CliError):
-        return error.code
     if isinstance(error, CommandError):
         return exit_for_code(error.code)
     if isinstance(error, _DAMAGE):
         return Exit.DAMAGED
-    usage = isinstance(error, ConfigError | QuorumUsageError | IdentityError)
+    is_usage = isinstance(error, ConfigError | QuorumUsageError | IdentityError)
     if isinstance(error, ListenError):
-        usage = is_wrong_address(cause_of(error))
-    return Exit.USAGE if usage or _is_of_another_account(error) else Exit.FAILED
+        is_usage = is_wrong_address(cause_of(error))
+    return Exit.USAGE if is_usage else Exit.FAILED
 
 
-def _is_of_another_account(error: Exception) -> bool:
-    """Whether the operating system refused a file; trying again changes nothing."""
-    is_file = not isinstance(error, ListenError)
-    return is_file and isinstance(cause_of(error), PermissionError)
+def is_of_another_account(error: BaseException) -> bool:
+    """Whether the operating system refused a file; trying again changes nothing.
+
+    Also if that made the file count as damaged: nobody has read it.
+    """
+    cause = None if isinstance(error, ListenError) else cause_of(error)
+    while isinstance(cause, QuorateError):
+        cause = cause_of(cause)
+    return isinstance(cause, PermissionError)
 
 
 def hint_for(error: Exception) -> str:
     """What to do next, as one sentence; empty when the message says it all."""
     if isinstance(error, CliError):
         return error.hint
+    if is_of_another_account(error):
+        return "run it as the account that owns the files"
     if isinstance(error, IdentityError) and not isinstance(error, IdentityDamagedError):
         return "check the folder, or make a new one with `quorate format`"
-    if _is_of_another_account(error):
-        return "run it as the account that owns the files"
     if isinstance(error, DiskFullError):
         return "make room outside of the data directory, then start the node again"
     if isinstance(error, ElectionStateError):

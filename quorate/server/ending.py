@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
-from quorate.cli.exits import Exit
+from quorate.cli.exits import Exit, is_of_another_account
 from quorum.errors import QuorateError, StorageError
 
 _log = logging.getLogger(__name__)
@@ -41,9 +41,14 @@ class Ending:
 
     @property
     def status(self) -> Exit:
-        """The exit code: 0 without a failure, 8 when the disk cannot be trusted, otherwise 1."""
+        """The exit code: 0 without a failure, 8 when the disk cannot be trusted, otherwise 1.
+
+        2 for a file of another account: the next start would end in the same way.
+        """
         if self.failure is None:
             return Exit.OK
+        if is_of_another_account(self.failure):
+            return Exit.USAGE
         return Exit.DAMAGED if isinstance(self.failure, StorageError) else Exit.FAILED
 
     def ask(self) -> None:

@@ -66,6 +66,18 @@ def test_missing_permission_names_the_account() -> None:
     assert hint_for(errors.StorageError("cannot open", "x")) == ""
 
 
+@pytest.mark.parametrize("kind", [errors.IdentityDamagedError, errors.ElectionStateError])
+def test_a_file_that_nobody_could_read_is_not_called_damaged(
+    kind: type[errors.QuorateError],
+) -> None:
+    refused = errors.StorageError("cannot open: Permission denied", "x")
+    refused.__cause__ = PermissionError()
+    error = kind(f"unreadable: {refused}")
+    error.__cause__ = refused
+    assert exit_for(error) is Exit.USAGE
+    assert "the account that owns the files" in hint_for(error)
+
+
 def test_hints_name_the_next_step() -> None:
     assert "quorate format" in hint_for(errors.IdentityError("x"))
     assert "operations/recover.md" in hint_for(errors.CorruptBatchError("x"))

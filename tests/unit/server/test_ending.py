@@ -10,7 +10,7 @@ import pytest
 
 from quorate.cli.exits import Exit
 from quorate.server.ending import Ending
-from quorum.errors import DiskFullError, InvariantViolation, StorageError
+from quorum.errors import DiskFullError, ElectionStateError, InvariantViolation, StorageError
 
 
 def in_loop(scenario: Callable[[Ending], Coroutine[None, None, None]]) -> Ending:
@@ -42,10 +42,20 @@ def test_a_request_alone_ends_well() -> None:
     assert (ending.failure, ending.status) == (None, Exit.OK)
 
 
+def of_another_account() -> StorageError:
+    """As of a node whose ``quorum-state`` was made by root."""
+    refused = StorageError("cannot open: Permission denied")
+    refused.__cause__ = PermissionError()
+    error = ElectionStateError(f"unusable election state: {refused}")
+    error.__cause__ = refused
+    return error
+
+
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
         (StorageError("cannot sync"), Exit.DAMAGED),
+        (of_another_account(), Exit.USAGE),
         (DiskFullError("no space"), Exit.DAMAGED),
         (InvariantViolation("two leaders"), Exit.FAILED),
         (SystemExit(3), Exit.FAILED),
