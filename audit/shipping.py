@@ -31,9 +31,9 @@ _FOLDERS = {
 }
 _AUDIT = (
     "__init__", "arrow_schema", "chosen_partitions", "cycle_collection", "directory", "errors",
-    "history_rows", "lineage", "partition_rows", "plan", "position", "reader", "replay", "scan",
-    "schema", "segment_file", "source", "source_endpoint", "source_reader", "source_stream",
-    "splits", "typed_rows", "typed_tables",
+    "export_files", "history_rows", "lineage", "partition_rows", "plan", "position", "reader",
+    "replay", "scan", "schema", "segment_file", "source", "source_endpoint", "source_path",
+    "source_reader", "source_stream", "splits", "typed_rows", "typed_tables",
 )  # fmt: skip
 # Folders and modules that only nodes use. A test compares the zip with what the source imports.
 _LEFT_OUT: dict[str, tuple[str, ...]] = {

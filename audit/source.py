@@ -5,7 +5,7 @@ This is the driver's half: it checks the options and plans the read, which fixes
 
 Options (only ``path`` is required):
 
-- ``path``: directory or file, readable under this path by every executor.
+- ``path``: directory or file, readable under this path by every executor; a ``file:`` URI is one.
 - ``endpoint``: client addresses of nodes, separated by commas: the log is fetched over the network
   into the directory ``path`` first. With ``tlsCa``, ``tlsCert``, ``tlsKey``, ``user``,
   ``passwordFile``, ``tokenFile``.
@@ -36,6 +36,7 @@ from audit.directory import plan_source
 from audit.errors import AuditError
 from audit.schema import HISTORY, TABLES, columns, spark_schema
 from audit.source_endpoint import CONNECTION, fetch_copy
+from audit.source_path import check_is_no_export, local_path
 from audit.source_reader import HistoryReader, Question
 from audit.source_stream import HistoryStream
 from statemachine.records import RECORD_TYPES
@@ -124,8 +125,10 @@ class ClusterMetadataSource(DataSource):
             if option in self.options:
                 raise AuditError(f"option {option} is not available for streams")
         question = self._question(None)
+        path = self._path()
+        check_is_no_export(path)
         return HistoryStream(
-            str(self._path()),
+            str(path),
             question,
             self._offset("startOffset"),
             self._at_least_one("maxOffsetsPerTrigger"),
@@ -150,7 +153,7 @@ class ClusterMetadataSource(DataSource):
         path = self.options.get("path")
         if not path:
             raise AuditError("option path is missing: set it to the directory or file to read")
-        return Path(path)
+        return local_path(path)
 
     def _fetched(self) -> Path:
         """Return the path, after a copy of the log was fetched into it if one is asked for.
@@ -163,6 +166,7 @@ class ClusterMetadataSource(DataSource):
         if endpoint is None:
             if given:
                 raise AuditError(f"option {', '.join(given)} needs option endpoint")
+            check_is_no_export(path)
             return path
         fetch_copy(path, _listed(endpoint), given)
         return path

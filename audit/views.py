@@ -16,6 +16,7 @@ from audit.export_contents import complete_ranges
 from audit.export_files import ExportFolder
 from audit.questions import BASELINES, BASELINES_OF_HISTORY, LATEST, Query
 from audit.schema import TABLES, spark_schema
+from audit.source_path import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,7 +103,7 @@ def register_views(
     Raises:
         AuditError, LogDamagedError, StorageError: As ``tables_of_export`` and ``tables_of_log``.
     """
-    source = Path(path)
+    source = local_path(str(path))
     if ExportFolder(source).ranges():
         tables = tables_of_export(spark, source)
     else:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from audit.errors import AuditError, LogTruncatedError
+from audit.export import export_log
 from audit.lineage import EPOCHS_MAX, epochs_below
 from audit.plan import CheckpointFile, ReadPlan
 from audit.position import check_position
@@ -61,6 +62,36 @@ def test_a_bad_option_is_named(options: dict[str, str], problem: str, tmp_path: 
     given = {name: str(tmp_path) if value == "LOG" else value for name, value in options.items()}
     with pytest.raises(AuditError, match=problem):
         source(**given).reader(NO_SCHEMA)
+
+
+@pytest.mark.parametrize("path", ["file://{}", "file:{}", "FILE://localhost{}", "{}"])
+def test_a_path_may_be_a_uri_of_this_machine(path: str, tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "my node")
+    log.elect(1)
+    log.commit()
+    assert source(path=path.format(log.home)).reader(NO_SCHEMA).partitions()
+    encoded = str(log.home).replace(" ", "%20")
+    assert source(path=f"file://{encoded}").reader(NO_SCHEMA).partitions()
+
+
+@pytest.mark.parametrize("path", ["s3a://b/x", "hdfs://n/x", "file://other/x"])
+def test_a_path_of_another_file_system_is_refused(path: str) -> None:
+    for read in (source(path=path).reader, source(path=path).streamReader):
+        with pytest.raises(AuditError, match=f"{path}: only files of the machines are read"):
+            read(NO_SCHEMA)
+
+
+def test_an_export_is_not_read_as_a_log(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    log.commit()
+    export_log(log.home, tmp_path / "out")
+    for read in (
+        source(path=f"{tmp_path}/out").reader,
+        source(path=f"{tmp_path}/out").streamReader,
+    ):
+        with pytest.raises(AuditError, match="it is an export, which register_views"):
+            read(NO_SCHEMA)
 
 
 @pytest.mark.parametrize("option", ["asOfOffset", "endOffset", "uncommitted"])
