@@ -213,5 +213,5 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [*totals] == ["leadership", "principals", "configs", "isr", "fencing"]
     assert all(total > 0 for total in totals.values())
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert main([*asked, "--to", str(tmp_path / "no" / "r.html")]) == 1
+    assert main([*asked, "--to", str(tmp_path / "no" / "r.html")]) == 2
     assert "cannot write the report" in capsys.readouterr().err
