@@ -90,8 +90,6 @@ def client_of(
     from quorate.cli.request_client import RequestClient
 
     credentials = credentials_of(session)
-    if credentials is None and (session.sasl_user or session.sasl_token_file):
-        raise CliError("a password or token needs TLS: name --tls-ca", code=Exit.USAGE)
     client = RequestClient(
         servers,
         client_id=CLIENT_ID,
@@ -203,14 +201,10 @@ def password_of(session: Session) -> str:
     """Return the password of the session's user, asked for or read once; empty without a user.
 
     Raises:
-        CliError: There is none, or there are a token and a user.
+        CliError: There is none.
     """
     if not session.sasl_user:
-        if session.sasl_password_file is not None:
-            raise CliError("--sasl-password-file needs --sasl-user", code=Exit.USAGE)
         return ""
-    if session.sasl_token_file is not None:
-        raise CliError("--sasl-user and --sasl-token-file exclude each other", code=Exit.USAGE)
     if not session.sasl_password:
         session.sasl_password = password_from(
             session.sasl_password_file,

@@ -41,6 +41,7 @@ def add(session: Session, name: str, use: bool, replace: bool) -> None:
         raise CliError(
             f"the context {name} exists", hint="--replace replaces it", code=Exit.CONFLICT
         )
+    session.check_credentials()
     made = Context(
         bootstrap=session.servers(),
         tls_ca=_absolute(session.tls_ca),

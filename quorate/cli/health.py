@@ -158,14 +158,15 @@ def _row(
         problems.append(failures.get(address, "its address is not known"))
     if answer is not None:
         problems += _own_problems(answer, leader)
-    if seen is not None and seen.condition in _SEEN_BY_LEADER:
+    is_disqualified = leader is not None and any(
+        each.replica_id == node and each.is_disqualified for each in leader.voters
+    )
+    if is_disqualified:
+        # It fetches as an observer, so the leader never hears from it as a voter.
+        problems.append("disqualified: its disk never votes")
+    elif seen is not None and seen.condition in _SEEN_BY_LEADER:
         problems.append(_SEEN_BY_LEADER[seen.condition])
     if leader is not None:
-        problems += [
-            "disqualified: its disk never votes"
-            for each in leader.voters
-            if each.replica_id == node and each.is_disqualified
-        ]
         problems += [
             f"in epoch {each.epoch}, later than the leader's"
             for each in leader.replicas_ahead

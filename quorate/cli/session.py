@@ -107,6 +107,24 @@ class Session:
             if value is not None and key not in self.written:
                 setattr(self, key, value)
 
+    def check_credentials(self) -> None:
+        """Refuse options for TLS, passwords and tokens that do not go together.
+
+        Raises:
+            CliError: One needs another, or excludes it.
+        """
+        problem = ""
+        if bool(self.tls_key) != bool(self.tls_cert):
+            problem = "--tls-cert and --tls-key belong together"
+        elif self.sasl_password_file is not None and not self.sasl_user:
+            problem = "--sasl-password-file needs --sasl-user"
+        elif self.sasl_user and self.sasl_token_file is not None:
+            problem = "--sasl-user and --sasl-token-file exclude each other"
+        elif (self.sasl_user or self.sasl_token_file) and not (self.tls_ca or self.tls_cert):
+            problem = "a password or token needs TLS: name --tls-ca"
+        if problem:
+            raise CliError(problem, code=Exit.USAGE)
+
     def servers(self) -> tuple[str, ...]:
         """The bootstrap servers given.
 

@@ -17,13 +17,12 @@ def credentials_of(session: Session) -> grpc.ChannelCredentials | None:
     """Return the TLS credentials that the options name; None for clear text.
 
     Raises:
-        CliError: A file cannot be read, or one of a pair is missing.
+        CliError: A file cannot be read, or options do not go together.
     """
+    session.check_credentials()
     paths = (session.tls_ca, session.tls_key, session.tls_cert)
     if not any(paths):
         return None
-    if bool(session.tls_key) != bool(session.tls_cert):
-        raise CliError("--tls-cert and --tls-key belong together", code=Exit.USAGE)
     check_tls_files(*paths)
     import grpc
 

@@ -96,6 +96,9 @@ def test_the_environment_brings_certificates(
     assert made["tls_key"] == "/me.key"
 
 
+NEW = ("context", "add", "new", "--bootstrap", "a:1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -105,6 +108,15 @@ def test_the_environment_brings_certificates(
         (("context", "add", "new"), 2, "no server to talk to"),
         (("context", "add", "new", "--bootstrap", "nonsense"), 2, "--bootstrap: "),
         (("context", "add", " ", "--bootstrap", "a:1"), 2, "is no name for a context"),
+        ((*NEW, "--tls-ca", "ca", "--tls-cert", "c"), 2, "--tls-key belong together"),
+        ((*NEW, "--tls-ca", "ca", "--sasl-password-file", "p"), 2, "needs --sasl-user"),
+        ((*NEW, "--sasl-user", "alice"), 2, "needs TLS: name --tls-ca"),
+        ((*NEW, "--sasl-token-file", "t"), 2, "needs TLS: name --tls-ca"),
+        (
+            (*NEW, "--tls-ca", "ca", "--sasl-user", "alice", "--sasl-token-file", "t"),
+            2,
+            "exclude each other",
+        ),
     ],
 )
 def test_refusals(

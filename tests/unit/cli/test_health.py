@@ -235,7 +235,7 @@ def test_what_the_leader_says_about_others() -> None:
     first, second, third = leading.voters
     leading = replace(
         leading,
-        voters=(first, replace(second, is_disqualified=True), third),
+        voters=(first, replace(second, is_disqualified=True, log_end_offset=-1), third),
         observers=(QuorumReplica(replica_id=9, log_end_offset=-1),),
         replicas_ahead=(ReplicaAhead(replica_id=9, epoch=7),),
     )
