@@ -11,8 +11,8 @@ from quorate.cli.connection import client_of
 from quorate.cli.patience import UnreachableError, unless_unreachable
 from quorate.cli.reachability import SERVES_NO_CLIENTS
 from quorate.cli.session import Session
+from quorate.client.node_addresses import address_of
 from quorate.client.results.admin import DescribeQuorumResponse
-from quorum.types import Endpoint
 
 ASKED_MAX = 20
 """Addresses that are asked at the same time, at most."""
@@ -49,18 +49,18 @@ async def ask_all(session: Session, servers: Collection[str]) -> list[Asked]:
     further: dict[int, str] = {}
     for each in first:
         if each.answer is not None:
-            further |= addresses_of(each.answer)
+            further |= addresses_of(each.answer, is_sasl=session.is_sasl)
     rest = sorted({further[node] for node in further.keys() - seen} - set(servers))
     return first + await ask_each(session, rest)
 
 
-def addresses_of(answer: DescribeQuorumResponse) -> dict[int, str]:
-    """Where clients reach the nodes that an answer names; the listener of clients comes last."""
-    return {
-        node.node_id: Endpoint("", node.endpoints[-1].host, node.endpoints[-1].port).address
-        for node in answer.nodes
-        if node.endpoints
-    }
+def addresses_of(answer: DescribeQuorumResponse, *, is_sasl: bool = False) -> dict[int, str]:
+    """Where clients reach the nodes that an answer names, as far as it says; see ``address_of``.
+
+    Of nodes with a listener for peers alone, only the leader's address for clients is known.
+    """
+    found = {node.node_id: address_of(node, is_sasl=is_sasl) for node in answer.nodes}
+    return {node_id: address for node_id, address in found.items() if address}
 
 
 async def _asked(session: Session, address: str) -> Asked:

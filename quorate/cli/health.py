@@ -16,6 +16,7 @@ from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_disqualified import removed_observers
 from quorate.cli.quorum_view import observers_of, voters_of
+from quorate.cli.reachability import SERVES_NO_CLIENTS
 from quorate.cli.session import Session
 from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.quorum_arithmetic import Condition, Replica
@@ -35,11 +36,13 @@ _SEEN_BY_LEADER = {
 def health(session: Session) -> None:
     """Ask every node how it is: one line each.
 
-    Asks the nodes of --bootstrap and all others that these know, each for itself. Exit code 0: a
+    Asks the nodes of --bootstrap and all others that these know, each for itself. A node whose
+    address for clients nobody knows is well if its leader says so. Exit code 0: a
     leader, and no node with a problem. 3: a leader, and problems. 7: no leader, or nobody answers.
     6: no node may be asked, for want of a right or password.
     """
-    report = evaluate(asyncio.run(ask_all(session, session.servers())))
+    asked = asyncio.run(ask_all(session, session.servers()))
+    report = evaluate(asked, is_sasl=session.is_sasl)
     fields = {
         "cluster_id": report.cluster_id,
         "leader_id": report.leader_id,
@@ -80,7 +83,7 @@ class HealthReport:
         return self.leader_id >= 0 and not any(row["problem"] for row in self.rows)
 
 
-def evaluate(asked: Sequence[Asked]) -> HealthReport:
+def evaluate(asked: Sequence[Asked], *, is_sasl: bool = False) -> HealthReport:
     """Evaluate what was asked at each address. Of several that say they lead the latest counts."""
     by_node = {each.answer.node_id: each for each in asked if each.answer is not None}
     answers = {node: each.answer for node, each in by_node.items() if each.answer is not None}
@@ -95,7 +98,7 @@ def evaluate(asked: Sequence[Asked]) -> HealthReport:
     if leader is not None:
         replicas = {each.id: each for each in observers_of(leader)}
         replicas |= {each.id: each for each in voters_of(leader).voters}
-    addresses = {} if best is None else addresses_of(best)
+    addresses = {} if best is None else addresses_of(best, is_sasl=is_sasl)
     failures = {each.address: each.failure for each in asked if each.answer is None}
     rows = [
         _row(
@@ -153,9 +156,15 @@ def _row(
     leader: DescribeQuorumResponse | None,
 ) -> dict[str, object]:
     is_leader = leader is not None and node == leader.node_id
-    problems = []
+    problems, notes = [], []
     if answer is None and (is_voter or address):
-        problems.append(failures.get(address, "its address is not known"))
+        failure = failures.get(address, "its address is not known")
+        is_seen_well = seen is not None and seen.condition not in _SEEN_BY_LEADER
+        if is_seen_well and (not address or failure == SERVES_NO_CLIENTS.cause):
+            # Other nodes know the address of its peers' listener alone.
+            notes.append("not asked: --bootstrap lacks its address for clients")
+        else:
+            problems.append(failure)
     if answer is not None:
         problems += _own_problems(answer, leader)
     is_disqualified = leader is not None and any(
@@ -173,7 +182,8 @@ def _row(
             if each.replica_id == node
         ]
     silent_ms = seen.silent_ms if seen is not None and not is_leader else -1
-    is_removed = leader is not None and node in removed_observers(leader)
+    if leader is not None and node in removed_observers(leader):
+        notes.append("removed from the voters")
     end_offset = answer.log_end_offset if answer is not None else -1
     return {
         "node_id": node,
@@ -185,7 +195,7 @@ def _row(
         "last_fetch_age_ms": silent_ms,
         "address": address,
         "problem": "; ".join(problems),
-        "note": "removed from the voters" if is_removed else "",
+        "note": "; ".join(notes),
     }
 
 

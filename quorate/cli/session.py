@@ -107,6 +107,11 @@ class Session:
             if value is not None and key not in self.written:
                 setattr(self, key, value)
 
+    @property
+    def is_sasl(self) -> bool:
+        """Whether the command shows a password or token, at a listener of its own."""
+        return bool(self.sasl_user) or self.sasl_token_file is not None
+
     def check_credentials(self) -> None:
         """Refuse options for TLS, passwords and tokens that do not go together.
 

@@ -80,7 +80,7 @@ async def _look(
     looks = 0
     while True:
         asked = await ask_all(session, servers)
-        now = Sample(time.monotonic(), evaluate(asked))
+        now = Sample(time.monotonic(), evaluate(asked, is_sasl=session.is_sasl))
         show(before, now)
         before, looks = now, looks + 1
         if looks == count:

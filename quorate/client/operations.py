@@ -204,9 +204,9 @@ class Operations(Queries):
 
         def answer(seen: DescribeQuorumResponse) -> UpdateVoterResponse | None:
             known = next((n.endpoints for n in seen.nodes if n.node_id == voter_id), ())
-            if [each.to_message() for each in known] != list(request.endpoints) or not _is_voter(
-                seen, voter_id, directory_id
-            ):
+            # Behind those of its record the leader also has the listeners for clients.
+            recorded = [each.to_message() for each in known[: len(request.endpoints)]]
+            if recorded != list(request.endpoints) or not _is_voter(seen, voter_id, directory_id):
                 return None
             return UpdateVoterResponse(offset=UNKNOWN_OFFSET, leader_epoch=seen.leader_epoch)
 

@@ -18,6 +18,7 @@ from quorate.client.arguments import message, message_of, pairs
 from quorate.client.caller import BACKOFF_SECONDS, Caller
 from quorate.client.channels import Nodes
 from quorate.client.errors import ClientError, RefusedError, UnavailableError
+from quorate.client.node_addresses import address_of, leader_in
 from quorate.client.positions import CommittedPosition, committed
 from quorate.client.results.admin import (
     DescribeAclsResponse,
@@ -26,9 +27,7 @@ from quorate.client.results.admin import (
     DescribeImageResponse,
     DescribeQuorumResponse,
     DescribeUserScramCredentialsResponse,
-    QuorumNode,
 )
-from quorate.client.results.errors import LeaderHint
 from quorate.client.results.metadata import (
     DescribeConfigsResponse,
     DescribeTopicsResponse,
@@ -173,7 +172,7 @@ class Queries:
             return answer
         if answer.leader_id < 0:
             return await self._described_by_another(answer)
-        if self._nodes.learn(_leader_in(answer)) is None:
+        if self._nodes.learn(leader_in(answer)) is None:
             return answer
         try:
             return await self._describe_quorum(to_leader=True)
@@ -189,7 +188,7 @@ class Queries:
         found = await asyncio.gather(
             *(
                 self._caller.ask_at(
-                    _address_of(node),
+                    address_of(node),
                     "admin",
                     "DescribeQuorum",
                     admin_pb2.DescribeQuorumRequest(),
@@ -207,7 +206,7 @@ class Queries:
         ]
         newest = max(leaders, key=lambda each: each.leader_epoch, default=answer)
         if newest is not answer:
-            self._nodes.learn(_leader_in(newest))
+            self._nodes.learn(leader_in(newest))
         return newest
 
     async def _describe_quorum(self, *, to_leader: bool) -> DescribeQuorumResponse:
@@ -342,18 +341,3 @@ class Queries:
             timeout_seconds=self._query_timeout,
             to_leader=read.level == metadata_pb2.READ_LEVEL_LINEARIZABLE,
         )
-
-
-def _leader_in(answer: DescribeQuorumResponse) -> LeaderHint:
-    """Where the leader is, by the listeners the answer names; the clients' comes last."""
-    address = ""
-    for node in answer.nodes:
-        if node.node_id == answer.leader_id and node.endpoints:
-            address = _address_of(node)
-    return LeaderHint(leader_id=answer.leader_id, leader_epoch=answer.leader_epoch, address=address)
-
-
-def _address_of(node: QuorumNode) -> str:
-    endpoint = node.endpoints[-1]
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    return f"{host}:{endpoint.port}"

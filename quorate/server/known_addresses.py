@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quorate.client.node_addresses import CLIENT_LISTENER, SASL_LISTENER
 from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
 from quorate.config.server_config import ServerConfig
 from quorum.types import Endpoint, NodeId
 
-CLIENT_LISTENER: Final = "CLIENT"
-SASL_LISTENER: Final = "SASL"
 _FIRST_BOOTSTRAP_ID: Final = -2
 _FIRST_RELAY_ID: Final = -500
 """Between the ids of bootstrap servers and the ids that the transport gives anonymous senders

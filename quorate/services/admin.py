@@ -15,6 +15,7 @@ from quorate.services.describe import brokers, features
 from quorate.services.errors import RequestRefusedError
 from quorate.services.image_digests import ImageDigests
 from quorate.services.incarnations import incarnation_bytes
+from quorate.services.leadership import with_client_listeners
 from quorate.services.operations import QuorumOperations, endpoints_to_pb
 from quorate.services.ports import QuorumStatus, ServedNode
 from quorate.services.reads import Reads
@@ -82,7 +83,7 @@ class AdminService:
             leader_id=self._node.answering_leader,
             leader_epoch=self._node.leadership.epoch,
             brokers=brokers(image),
-            nodes=_nodes(self._node.describe_quorum()),
+            nodes=_nodes(self._node, self._node.describe_quorum()),
             log_incarnation=incarnation_bytes(self._node),
         )
 
@@ -102,7 +103,7 @@ class AdminService:
                 for each in (*status.replicas, *status.tree.downstream)
                 if not each.is_voter
             ],
-            nodes=_nodes(status),
+            nodes=_nodes(node, status),
             node_id=node.node_id,
             is_leader=node.is_leader,
             log_start_offset=node.log_start.offset,
@@ -276,6 +277,11 @@ def _pending_change(change: PendingChangeView | None) -> str:
     return f"{change.kind} node {change.voter.key.id}, {where}"
 
 
-def _nodes(status: QuorumStatus) -> Iterable[admin_pb2.QuorumNode]:
+def _nodes(node: ServedNode, status: QuorumStatus) -> Iterable[admin_pb2.QuorumNode]:
+    """The voters' records have the peers' listener; only the leader announces the other ones."""
+    leader = node.leadership
     for voter in status.voters:
-        yield admin_pb2.QuorumNode(node_id=voter.key.id, endpoints=endpoints_to_pb(voter.endpoints))
+        endpoints = voter.endpoints
+        if voter.key.id == leader.leader_id:
+            endpoints = with_client_listeners(endpoints, leader)
+        yield admin_pb2.QuorumNode(node_id=voter.key.id, endpoints=endpoints_to_pb(endpoints))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from quorate.client.node_addresses import CLIENT_LISTENER, SASL_LISTENER
+from quorate.config.addresses import parse_address
 from quorate.services.errors import RequestRefusedError
-from quorate.services.ports import KnowsLeader, ServedNode
+from quorate.services.ports import KnowsLeader, Leadership, ServedNode
 from quorum.errors import ErrorCode
-from quorum.types import NO_NODE
+from quorum.types import NO_NODE, Endpoint
 from quorum.v1.errors_pb2 import LeaderHint
 
 
@@ -18,6 +20,17 @@ def leader_hint(node: KnowsLeader) -> LeaderHint:
         address=known.address,
         sasl_address=known.sasl_address,
     )
+
+
+def with_client_listeners(
+    endpoints: tuple[Endpoint, ...], leader: Leadership
+) -> tuple[Endpoint, ...]:
+    """Return the leader's endpoints with those for clients behind them, the certificates' last."""
+    added = ((SASL_LISTENER, leader.sasl_address), (CLIENT_LISTENER, leader.address))
+    for name, address in added:
+        if address and (not endpoints or endpoints[-1].address != address):
+            endpoints = (*endpoints, Endpoint(name, *parse_address(address)))
+    return endpoints
 
 
 def not_leader(node: ServedNode, code: ErrorCode) -> RequestRefusedError:

@@ -13,9 +13,10 @@ from quorate.cli import each_node
 from quorate.cli import health as module
 from quorate.cli import top as top_module
 from quorate.cli.cells import ago
-from quorate.cli.each_node import Asked
+from quorate.cli.each_node import Asked, addresses_of
 from quorate.cli.health import evaluate
 from quorate.cli.main import main
+from quorate.cli.reachability import SERVES_NO_CLIENTS
 from quorate.cli.session import Session
 from quorate.client.errors import RefusedError
 from quorate.client.results.admin import (
@@ -228,6 +229,39 @@ def test_of_two_leaders_the_later_counts_and_the_other_is_reported() -> None:
 )
 def test_what_a_node_says_about_itself(fields: dict[str, str], words: str) -> None:
     assert problems(well(1), well(2, **fields), well(3)) == {2: words}
+
+
+def test_a_node_whose_address_for_clients_nobody_knows_is_well_if_its_leader_says_so() -> None:
+    """The voters' record has the peers' address alone; only the leader announces the others."""
+    peers = (Endpoint(name="CONTROLLER", host="n2", port=9094),)
+    leading = answer(1)
+    first, _, third = leading.nodes
+    known = (first, QuorumNode(node_id=2, endpoints=peers), third)
+    leader = Asked("n1:9093", replace(leading, nodes=known))
+    wrong_port = Asked("n2:9094", None, SERVES_NO_CLIENTS.cause)
+    report = evaluate([leader, wrong_port, well(3)])
+    assert report.is_healthy
+    assert [bool(row["note"]) for row in report.rows] == [False, True, False]
+    silent = replace(answer(1, silent=(2,)), nodes=known)
+    found = problems(Asked("n1:9093", silent), wrong_port, well(3))
+    assert list(found) == [2]
+    assert str(found[2]).startswith(SERVES_NO_CLIENTS.cause)
+
+
+def test_with_a_password_nodes_are_asked_at_the_listener_for_passwords() -> None:
+    leading = answer(1)
+    first = QuorumNode(
+        node_id=1,
+        endpoints=(
+            Endpoint(name="CONTROLLER", host="n1", port=9094),
+            Endpoint(name="SASL", host="n1", port=9095),
+            Endpoint(name="CLIENT", host="n1", port=9093),
+        ),
+    )
+    leading = replace(leading, nodes=(first, *leading.nodes[1:]))
+    assert addresses_of(leading, is_sasl=True) == {1: "n1:9095"}
+    assert addresses_of(leading)[1] == "n1:9093"
+    assert evaluate([Asked("n1:9095", leading)], is_sasl=True).is_healthy
 
 
 def test_what_the_leader_says_about_others() -> None:

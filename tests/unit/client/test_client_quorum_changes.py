@@ -19,6 +19,7 @@ from quorum.v1 import common_pb2
 from tests.support.served_node import FakeNode, SharedLog, cluster, serving
 
 DISK = bytes(range(16))
+KEY = ReplicaKey(4, DISK)
 PLACE = common_pb2.Endpoint(name="CONTROLLER", host="localhost", port=9093)
 IN_VAIN_SECONDS = 1.5
 DONE = Outcome(ErrorCode.NONE, "", 77)
@@ -40,7 +41,10 @@ def with_client(scenario: Scenario, *, leader: int | None = 1) -> None:
 class Voters:
     """Takes the changes of one node's voters: each with the outcome that is due."""
 
-    def __init__(self, node: FakeNode, *outcomes: Outcome, applies: bool) -> None:
+    def __init__(
+        self, node: FakeNode, *outcomes: Outcome, applies: bool, of: ReplicaKey = KEY
+    ) -> None:
+        self.of = of
         self.outcomes = list(outcomes)
         self.applies = applies
         self.has_it = False
@@ -64,8 +68,8 @@ class Voters:
             return status
         return replace(
             status,
-            voters=(*status.voters, Voter(ReplicaKey(4, DISK), (self.endpoint,))),
-            replicas=(*status.replicas, ReplicaView(ReplicaKey(4, DISK), True, -1, -1, -1)),
+            voters=(*status.voters, Voter(self.of, (self.endpoint,))),
+            replicas=(*status.replicas, ReplicaView(self.of, True, -1, -1, -1)),
         )
 
 
@@ -109,6 +113,17 @@ def test_an_answer_that_got_lost_is_found_in_the_voter_set() -> None:
         assert (await client.update_voter(4, DISK, [PLACE])).offset == -1
         assert (await client.remove_voter(4, DISK)).offset == -1
         assert voters.asked == 3
+
+    with_client(scenario)
+
+
+def test_an_answer_about_the_leader_is_found_beside_its_address_for_clients() -> None:
+    """Which is in answers about the quorum, and not in the record of the voters."""
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        voters = Voters(nodes[0], UNKNOWN, applies=True, of=ReplicaKey(1, DISK))
+        assert (await client.update_voter(1, DISK, [PLACE])).offset == -1
+        assert voters.asked == 1
 
     with_client(scenario)
 

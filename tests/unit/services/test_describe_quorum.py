@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from quorate.client import Client
+from quorate.client.node_addresses import address_of, leader_in
+from quorate.client.results.admin import DescribeQuorumResponse, QuorumNode
+from quorate.client.results.common import Endpoint as ClientEndpoint
+from quorate.services.leadership import with_client_listeners
+from quorate.services.ports import Leadership
 from quorum.core.leadership.epoch_catch_up import AheadView
 from quorum.core.messages.fetch_messages import Subtree
 from quorum.core.state.pending_change import PendingChangeView
@@ -101,6 +108,49 @@ def test_the_quorum_is_described_by_the_leader_wherever_one_asks():
         assert (await client.describe_quorum()).leader_id == -1
 
     with_client(scenario, nodes=2, leader=2, ask=[1])
+
+
+def test_a_leader_is_found_whose_peers_have_a_listener_of_their_own():
+    """The voters' record has the peers' address alone."""
+
+    async def scenario(log, nodes, client):
+        nodes[0].voters = (Voter(ReplicaKey(2), (Endpoint("CONTROLLER", "127.0.0.1", 1),)),)
+        (leader,) = (await client.describe_quorum(from_leader=False)).nodes
+        assert [each.name for each in leader.endpoints] == ["CONTROLLER", "CLIENT"]
+        assert address_of(leader) == nodes[1].address
+        assert (await client.describe_quorum()).node_id == 2
+
+    with_client(scenario, nodes=2, leader=2, ask=[1])
+
+
+PEERS = Endpoint("CONTROLLER", "n1", 9094)
+
+
+@pytest.mark.parametrize(
+    ("leadership", "names"),
+    [
+        (Leadership(1, 4), ["CONTROLLER"]),
+        (Leadership(1, 4, "n1:9094"), ["CONTROLLER"]),
+        (Leadership(1, 4, "n1:9093"), ["CONTROLLER", "CLIENT"]),
+        (Leadership(1, 4, "n1:9093", "n1:9095"), ["CONTROLLER", "SASL", "CLIENT"]),
+        (Leadership(1, 4, "n1:9094", "[::1]:9095"), ["CONTROLLER", "SASL", "CLIENT"]),
+    ],
+)
+def test_the_listeners_for_clients_come_last(leadership, names):
+    found = with_client_listeners((PEERS,), leadership)
+    assert [each.name for each in found] == names
+    answer = DescribeQuorumResponse(
+        leader_id=1,
+        leader_epoch=4,
+        nodes=[QuorumNode(node_id=1, endpoints=[client_endpoint(each) for each in found])],
+    )
+    hint = leader_in(answer)
+    assert hint.address == (leadership.address or "n1:9094")
+    assert hint.sasl_address == leadership.sasl_address
+
+
+def client_endpoint(found):
+    return ClientEndpoint(name=found.name, host=found.host, port=found.port)
 
 
 def named(*nodes):
