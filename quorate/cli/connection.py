@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from quorate import client as library
+from quorate.cli.client_port import knows_no_leader
 from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.exits import CliError, Exit, exit_for_code
 from quorate.cli.output import Result
@@ -193,8 +194,14 @@ def missing_or_denied(kind: str, names: str, code: int) -> str:
 async def _unavailable(session: Session, servers: tuple[str, ...], cause: str) -> CliError:
     """What is in the way at each server; ``cause`` for those that can be reached."""
     found = await obstacles(session, servers)
-    well = ", ".join(server for server in servers if server not in found)
-    return UnreachableError({**found, **({well: Obstacle(cause)} if well else {})})
+    well = [server for server in servers if server not in found]
+    if not well:
+        return UnreachableError(found)
+    is_leaderless = await asyncio.gather(*(knows_no_leader(session, server) for server in well))
+    lack = Obstacle(cause)
+    if all(is_leaderless):
+        lack = Obstacle(f"no leader is known there; {cause}", "`quorate health` asks every node")
+    return UnreachableError({**found, ", ".join(well): lack})
 
 
 def password_of(session: Session) -> str:

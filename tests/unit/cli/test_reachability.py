@@ -22,6 +22,7 @@ from tests.support.dead_ends import (
     metrics_server,
     silent_server,
 )
+from tests.support.served_node import cluster, serving
 
 SECONDS_MAX = 2.0
 NOISE = (
@@ -212,6 +213,21 @@ def test_a_server_that_can_be_reached_is_named_with_what_it_lacks() -> None:
         f"{well}: no leader was found"
     )
     assert error.hint == ""
+
+
+@pytest.mark.parametrize("leader", [None, 1])
+def test_a_node_that_answers_and_knows_no_leader_says_so(leader: int | None) -> None:
+    """A write waits for a leader until its deadline; that is what stood in its way."""
+
+    async def scenario() -> None:
+        _, (node,) = cluster(1, leader=leader)
+        async with serving(node):
+            error = await _unavailable(Session(), (node.address,), "no answer in time")
+            lack = "no answer in time" if leader else "no leader is known there; no answer in time"
+            assert str(error) == f"cannot reach the cluster through {node.address}: {lack}"
+            assert error.hint == ("" if leader else "`quorate health` asks every node")
+
+    asyncio.run(scenario())
 
 
 def test_a_server_that_answers_is_not_examined_away() -> None:
