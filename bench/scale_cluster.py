@@ -1,9 +1,9 @@
 """A cluster of three nodes with many partitions: creation, a fence, a checkpoint, a restart.
 
 The client registers brokers, keeps their sessions alive, and creates topics as fast as the nodes
-take them. It describes topics meanwhile. Then it unregisters brokers, each of which fences
-thousands of partitions as one record, until that makes the nodes write a checkpoint. Latencies of
-writes at a fixed rate are compared while a checkpoint is written and while none is.
+take them. Another client describes a topic meanwhile. Then brokers are unregistered, each of which
+fences thousands of partitions as one record, until that makes the nodes write a checkpoint.
+Latencies of writes at a fixed rate are compared while a checkpoint is written and while none is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.closed_loop import percentile
+from bench.describing import describing
 from bench.scale_image import BROKERS, PARTITIONS_PER_TOPIC, REPLICAS
 from bench.watch_fan_out import resident_mib
 from quorate.client.client import Client
@@ -26,7 +27,7 @@ from quorate.demo.local_cluster import LocalCluster, LocalNode
 from quorum.v1 import commands_pb2 as wire
 
 CREATORS = 24
-DESCRIBES_PER_SECOND = 50
+DESCRIBED = "described"
 WRITES_PER_SECOND = 1000
 _HEARTBEAT_SECONDS = 2.0
 _QUIET_SECONDS = 10.0
@@ -64,7 +65,7 @@ def _directory(broker_id: int) -> bytes:
 
 
 class ManyPartitions:
-    """The client of one cluster."""
+    """The client that changes one cluster."""
 
     def __init__(self, cluster: LocalCluster, client: Client, progress: Callable[[str], None]):
         self._cluster = cluster
@@ -130,7 +131,6 @@ class ManyPartitions:
     async def create(self, topics: int) -> dict[str, object]:
         """Create that many topics, and return what it took."""
         numbers = iter(range(topics))
-        describes = Latencies()
 
         async def create() -> None:
             for number in numbers:
@@ -143,15 +143,14 @@ class ManyPartitions:
                 if self._topics % (topics // 20 or 1) == 0:
                     self._progress(f"{self._topics * PARTITIONS_PER_TOPIC:,} partitions")
 
-        async def describe() -> None:
-            name = f"scale-{self._topics // 2}"
-            if self._topics:
-                await describes.measure(self._client.describe_topics([name]))
-
-        started = time.perf_counter()
-        async with self._repeated(1 / DESCRIBES_PER_SECOND, describe):
+        await self._client.create_topic(
+            DESCRIBED, partitions=PARTITIONS_PER_TOPIC, replication_factor=REPLICAS
+        )
+        with describing(self._cluster.addresses, DESCRIBED) as milliseconds:
+            started = time.perf_counter()
             await asyncio.gather(*(create() for _ in range(CREATORS)))
-        seconds = time.perf_counter() - started
+            seconds = time.perf_counter() - started
+        describes = Latencies(milliseconds)
         return {
             "partitions": topics * PARTITIONS_PER_TOPIC,
             "created_partitions_per_second": round(topics * PARTITIONS_PER_TOPIC / seconds),
