@@ -7,8 +7,9 @@ SHELL := bash
 .PHONY: help setup wheel client lock release demo test test-long test-compiled verify fix proto proto-check bench screenshots chaos evidence nightly
 
 # What runs on the compiled form as well; everything runs on the pure one.
-OF_COMPILED := $(addprefix tests/unit/,core quorum log runtime snapshot statemachine controller replica services transport) \
-	tests/scenario $(addprefix tests/integration/,test_clean_stop.py test_wiped_disk.py)
+OF_COMPILED := $(addprefix tests/unit/,core quorum log runtime snapshot statemachine controller replica services transport \
+	client cli console server backup recovery verification adoption timetravel) tests/scenario \
+	$(addprefix tests/integration/,test_clean_stop.py test_wiped_disk.py test_users_against_server.py)
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
@@ -44,7 +45,7 @@ test: setup ## Run the tests that people wait for, two at a time where they wait
 test-long: setup ## Run what `make test` leaves out: chaos, kills, damages, long simulations (under 25 minutes)
 	@$(PY) -m tests.gate test-long
 
-test-compiled: setup ## Run the tests of compiled modules, and some with processes, on the compiled form
+test-compiled: setup ## Run the tests that drive compiled modules, and some with processes, on the compiled form
 	@bash .ci/compiled setup
 	@PYTHONSAFEPATH=1 .venv-compiled/bin/python -m pytest -o pythonpath= -m "not long and not nightly and not interpreted" \
 		$(or $(ARGS),$(OF_COMPILED))
