@@ -9,6 +9,7 @@ Runs on Spark executors: its imports must not reach an event loop, gRPC or proto
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -180,26 +181,27 @@ class TableRows:
             return to_record_batch(table, rows, names)
         found = grouped.take()
         if rows:
-            merged = pa.Table.from_batches([found, to_record_batch(table, rows)])
-            order = _merged(count, before)
-            found = merged.take(pa.array(order, pa.int64())).combine_chunks().to_batches()[0]
+            found = _merged(found, to_record_batch(table, rows), before)
         before.clear()
         return found.select(list(names)) if names else found
 
 
-def _merged(grouped: int, before: Sequence[int]) -> list[int]:
-    """Return the order of grouped rows and of others numbered behind them.
+def _merged(
+    grouped: pa.RecordBatch, others: pa.RecordBatch, before: Sequence[int]
+) -> pa.RecordBatch:
+    """Return the rows of both.
 
     ``before`` tells how many of the grouped rows precede each of the others; it never falls.
     """
-    order: list[int] = []
-    done = 0
-    for number, count in enumerate(before, start=grouped):
-        order += range(done, count)
-        order.append(number)
-        done = count
-    order += range(done, grouped)
-    return order
+    parts = []
+    done = placed = 0
+    # Those derived from one broker event follow one another, so the parts are few.
+    for count, alike in groupby(before):
+        size = len(list(alike))
+        parts += [grouped.slice(done, count - done), others.slice(placed, size)]
+        done, placed = count, placed + size
+    parts.append(grouped.slice(done))
+    return pa.concat_batches(parts)
 
 
 def _checkpoint_rows(

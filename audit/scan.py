@@ -39,10 +39,15 @@ from statemachine.records import (
     OWN_API_KEY_MIN,
     AbortTransactionRecord,
     BeginTransactionRecord,
+    BrokerFencedEvent,
+    BrokerUnfencedEvent,
+    ConfigRecord,
     MetadataRecord,
 )
 from statemachine.sections.scanned_topics import ScannedTopics
 
+_NAMELESS = frozenset({ConfigRecord, BrokerFencedEvent, BrokerUnfencedEvent})
+"""Records between changes of partitions that give no topic a name and take none from one."""
 _KNOWN_MAX = 1 << 15
 """Records of partitions that a scan remembers, of some hundred bytes each."""
 
@@ -215,8 +220,8 @@ class Scan:
                 if found_updates is not None:
                     changes = self._named(delta, *found_updates) if observe else None
                     return ScannedBatch(batch, [], [], partitions=changes)
-        self._names.clear()
         if chosen is None and not observe and self._replays(delta, batch):
+            self._names.clear()
             return ScannedBatch(batch, [], [])
         found = iterate_records(
             batch.data, batch.header, path=batch.path, base_position=batch.base_position
@@ -226,6 +231,8 @@ class Scan:
             contents = [_decode(record) for record in found]
         else:
             found, contents = chosen.decode(found, _decode)
+        if not _NAMELESS.issuperset(map(type, contents)):
+            self._names.clear()
         if delta is None:
             return ScannedBatch(batch, [Step(*pair) for pair in zip(found, contents)], [])
         if delta.transaction is None and opens_transaction(contents):

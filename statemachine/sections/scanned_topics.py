@@ -15,7 +15,7 @@ from typing import Any
 
 from immutables import Map
 
-from quorum.types import Uuid
+from quorum.types import NO_NODE, Uuid
 from statemachine.records import PartitionChangeRecord, PartitionRecord
 from statemachine.sections.map_delta import EMPTY_MAP
 from statemachine.sections.partition_index import PartitionIndexDelta, PartitionSet, place
@@ -62,6 +62,18 @@ class ScannedTopics(TopicsDelta):
         if self._is_indexed():
             return super().led_by(broker_id)
         return self._scanned(broker_id)[LEADER_INDEX]
+
+    def without_leader(self) -> PartitionSet:
+        """Return the partitions that have no leader now."""
+        if self._is_indexed():
+            return super().without_leader()
+        words: dict[bytes, int] = {}
+        for topic_id, states in self._flat.groups_by_id.items():
+            for number, state in states.items():
+                if state.leader == NO_NODE:
+                    word, bit = place((topic_id, number))
+                    words[word] = words.get(word, 0) | bit
+        return PartitionSet(words)
 
     def eligible_of(self, broker_id: int) -> PartitionSet:
         """Return the partitions whose ELR contains the broker."""

@@ -12,11 +12,13 @@ from audit.reader import TableRows
 from audit.replay import scan_range
 from audit.schema import PARTITIONS, TABLES
 from statemachine.records import (
+    ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
+from statemachine.sections.scanned_topics import ScannedTopics
 from tests.support.audit_log import AuditLog
 
 TOPIC = b"\x40" * 16
@@ -109,3 +111,29 @@ def test_a_topic_id_that_gets_another_name_has_each_name_in_its_time(tmp_path: P
     assert found == rows(log, grouped=False, at_least=1, bounds=(0, log.end))
     names = [row["topic"] for row in found[PARTITIONS] if row["record_type"].startswith("Part")]
     assert names == ["orders", "orders", "clicks", "clicks"]
+
+
+def test_a_name_is_looked_up_once_while_no_topic_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration between changes of partitions makes no name unknown."""
+    log = AuditLog(tmp_path / "node")
+    log.elect(1)
+    partition = PartitionRecord(0, TOPIC, (1, 2), (1, 2), leader=1, leader_epoch=0)
+    log.command(TopicRecord("orders", TOPIC), partition)
+    for number in range(20):
+        log.command(PartitionChangeRecord(0, TOPIC, leader=1 + number % 2))
+        log.command(ConfigRecord(2, "orders", "a", str(number)))
+    log.commit()
+    looked_up = []
+    name_of = ScannedTopics.name_of
+
+    def counted(topics: ScannedTopics, topic_id: bytes) -> str | None:
+        looked_up.append(topic_id)
+        return name_of(topics, topic_id)
+
+    plan = plan_source(log.home)
+    monkeypatch.setattr(ScannedTopics, "name_of", counted)
+    changes = list(scan_range(plan, 2, log.end, grouped=True))
+    assert len(looked_up) < 10
+    assert len(changes) > 40

@@ -78,6 +78,7 @@ def test_a_lookup_by_broker_sees_each_change() -> None:
         lambda topics: topics.replay_change(
             topic_id, 0, PartitionChangeRecord(isr=(2,), leader=2, eligible_leader_replicas=(1,))
         ),
+        lambda topics: topics.replay_change(topic_id, 1025, PartitionChangeRecord(leader=-1)),
         lambda topics: topics.replay_clear_elr(ClearElrRecord("t")),
         lambda topics: topics.replay_removal(topic_id),
     ]
@@ -89,4 +90,5 @@ def test_a_lookup_by_broker_sees_each_change() -> None:
                 assert list(getattr(scanned, lookup)(broker)) == list(
                     getattr(indexed, lookup)(broker)
                 ), (lookup, broker)
+        assert list(scanned.without_leader()) == list(indexed.without_leader())
     assert scanned.settle() == indexed.settle() == EMPTY_IMAGE.topics
