@@ -15,6 +15,12 @@ NAMES_MAX: Final = 8_192
 """Names that are known; the same."""
 
 
+class History:
+    """What images have in common that follow each other."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class NameChanges:
     """The names created and deleted on the way to one image, the latest of them in ``latest``.
@@ -22,7 +28,7 @@ class NameChanges:
     Images of one history follow each other; those of another history have another ``origin``.
     """
 
-    origin: object = field(default_factory=object)
+    origin: History = field(default_factory=History)
     count: int = 0
     """How many changes there were in this history; a name may be among them several times."""
     latest: tuple[tuple[str, ...], ...] = ()
