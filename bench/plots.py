@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.build_form import UNKNOWN_FORM, first_line
+from bench.scale_operations import OPERATIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _SIZE_INCHES = (9.0, 3.4)
+_SCALE_INCHES = (12.0, 3.8)
 _GROWTH_TARGET = 1.5
 """An operation may cost this many times as much at the largest size (630.18)."""
 
@@ -65,27 +67,39 @@ def _writes(figure: Figure, figures: Mapping[str, Any]) -> None:
 
 
 def _scale(figure: Figure, figures: Mapping[str, Any]) -> None:
-    """Memory by size, and how the cost of each operation grows from the smallest."""
-    memory, growth = figure.subplots(1, 2)
+    """Memory by size, and how costs grow from the smallest: of the image, and of a leader."""
+    figure.set_size_inches(*_SCALE_INCHES)
+    memory, *growths = figure.subplots(1, 3)
     images = figures["scale"]["images"]
     sizes = [each["partitions"] for each in images]
     memory.plot(sizes, [each["bytes_per_partition"] for each in images], marker="o")
     _style(memory, "memory, bytes per partition", "partitions", sizes)
-    for name, cost in _COSTS.items():
-        costs = [cost(each) for each in images]
-        growth.plot(sizes, [each / costs[0] for each in costs], marker="o", label=name)
-    growth.axhline(_GROWTH_TARGET, color="grey", linestyle="--", linewidth=1)
-    _style(growth, "cost, times that of the smallest", "partitions", sizes)
-    growth.legend(frameon=False)
+    titles = ("image: cost, times the smallest's", "leader: cost, times the smallest's")
+    for growth, title, of_kind in zip(
+        growths, titles, (_IMAGE_COSTS, _OPERATION_COSTS), strict=True
+    ):
+        for name, cost in of_kind.items():
+            costs = [cost(each) for each in images]
+            growth.plot(sizes, [each / costs[0] for each in costs], marker="o", label=name)
+        growth.axhline(_GROWTH_TARGET, color="grey", linestyle="--", linewidth=1)
+        _style(growth, title, "partitions", sizes)
+        growth.legend(frameon=False)
 
 
-_COSTS: dict[str, Callable[[Mapping[str, Any]], float]] = {
+_IMAGE_COSTS: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "checkpoint to image": lambda image: 1 / image["load_records_per_second"],
     "image to checkpoint": lambda image: 1 / image["checkpoint_records_per_second"],
     "iteration": lambda image: 1 / image["iterated_per_second"],
     "fence": lambda image: image["fence_ms"] / image["fenced_partitions"],
-    "lookup of a topic": lambda image: image["describe_us"],
+    "lookup of a topic": lambda image: image["lookup_us"],
 }
+
+
+def _operation(key: str) -> Callable[[Mapping[str, Any]], float]:
+    return lambda image: float(image["operations_us"][key])
+
+
+_OPERATION_COSTS = {text: _operation(key) for key, text in OPERATIONS.items()}
 
 _PARTS: dict[str, Callable[[Figure, Mapping[str, Any]], None]] = {
     "writes": _writes,

@@ -14,6 +14,7 @@ from typing import Any
 from bench.loop import loop_factory
 from bench.scale_cluster import SETTINGS, ManyPartitions, checkpoint_bytes, restart_seconds
 from bench.scale_image import PARTITIONS_PER_TOPIC, measure_image
+from bench.scale_operations import OPERATIONS
 from bench.systems import scratch
 from quorate.client.client import Client
 from quorate.demo.local_cluster import LocalCluster
@@ -67,7 +68,7 @@ def scale_rows(scale: Mapping[str, Any]) -> list[list[str]]:
     for key, text, form in _IMAGE_ROWS:
         rows.append([text, *(form.format(each[key]) for each in scale["images"])])
     rows.append(["us of a leader for one operation:", *([""] * len(scale["images"]))])
-    for key, text in _OPERATION_ROWS:
+    for key, text in OPERATIONS.items():
         costs = [each["operations_us"][key] for each in scale["images"]]
         rows.append([f"  {text}", *(f"{each:,.1f}" for each in costs)])
     cluster = scale.get("cluster")
@@ -95,15 +96,6 @@ _IMAGE_ROWS = (
     ("fenced_partitions", "partitions of the fenced broker", "{:,}"),
     ("fence_ms", "  applying its fence, ms", "{:,.1f}"),
     ("lookup_us", "lookup of a topic, us", "{:,.2f}"),
-)
-_OPERATION_ROWS = (
-    ("describe", "describe a topic"),
-    ("list", "create one and list a page of 100"),
-    ("create", "create a topic"),
-    ("delete", "delete a topic"),
-    ("alter_configs", "change a configuration"),
-    ("alter_partition", "change an ISR"),
-    ("heartbeat", "heartbeat of a broker"),
 )
 _CLUSTER_ROWS = (
     ("created_partitions_per_second", "creation, partitions/s"),

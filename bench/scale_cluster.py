@@ -26,7 +26,7 @@ from quorate.client.writes import TOPIC
 from quorate.demo.local_cluster import LocalCluster, LocalNode
 from quorum.v1 import commands_pb2 as wire
 
-CREATORS = 24
+CREATORS = 64
 DESCRIBED = "described"
 WRITES_PER_SECOND = 1000
 _HEARTBEAT_SECONDS = 2.0

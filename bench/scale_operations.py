@@ -11,6 +11,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from bench.controller_path import InstantLog, no_checkpoint
 from quorate.controller.config import ControllerConfig
@@ -35,11 +36,21 @@ from statemachine.commands_brokers import BrokerHeartbeat
 from statemachine.image import MetadataImage
 from statemachine.machine import StateMachine
 
-GROUP = 24
+OPERATIONS: Final = {
+    "describe": "describe a topic",
+    "list": "create one and list a page of 100",
+    "create": "create a topic",
+    "delete": "delete a topic",
+    "alter_configs": "change a configuration",
+    "alter_partition": "change an ISR",
+    "heartbeat": "heartbeat of a broker",
+}
+"""What is measured, in words."""
+GROUP: Final = 64
 """Commands in one group, as many as the cluster's creators."""
-ASKED = 1000
+ASKED: Final = 1000
 """How often each operation is done: twice, and the second time counts."""
-LISTED = 100
+LISTED: Final = 100
 _CONTEXT = RequestContext("User:bench", "client-1", reason="scale")
 
 

@@ -24,7 +24,7 @@ class SnapshotConfig:
         AGE, kafka="metadata.log.max.snapshot.interval.ms",
     )  # fmt: skip
     cpu_share: float = setting(
-        0.1, "Share of one core that writing a checkpoint may take; 1: as fast as it can.",
+        0.05, "Share of one core that writing a checkpoint may take; 1: as fast as it can.",
         Range(0.01, 1),
     )  # fmt: skip
     lease_ms: int = setting(60_000, "A transfer idle for this long no longer keeps its file.", WAIT)

@@ -114,6 +114,7 @@ class NodeSource:
             UnavailableError: None of the leader's addresses serves it.
         """
         failure: Exception | None = None
+        why = ", ".join(self._leader_addresses)
         for address in self._leader_addresses:
             channel = self._connect(address)
             # The generated stubs are untyped.
@@ -122,13 +123,15 @@ class NodeSource:
                 found = await self._find_checkpoint(stub)
             except grpc.aio.AioRpcError as error:
                 failure = error
+                why = f"{address}: {error.details()}"
                 found = None
             if found is not None:
                 return found, self._chunks(channel, stub, found)
             await channel.close()
         raise UnavailableError(
-            "the log was trimmed, and the leader does not serve the checkpoint at which it begins "
-            f"({', '.join(self._leader_addresses)}): run it again, or use a data directory"
+            "the log was trimmed, and the leader's port for nodes, where no password counts, does "
+            f"not serve the checkpoint at which it begins ({why}): run it again with a certificate, "
+            "or name a data directory"
         ) from failure
 
     async def _find_checkpoint(self, stub: Any) -> SnapshotId | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import click
 
+from quorate import __version__
 from quorate.cli.command import RootGroup
 from quorate.cli.exits import CliError, Exit, exit_for, hint_for
 from quorate.visible_text import visible
@@ -86,6 +87,7 @@ VERBS = {
     verbs=VERBS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.version_option(__version__, message="quorate %(version)s")
 def cli() -> None:
     """Quorate: a metadata quorum.
 

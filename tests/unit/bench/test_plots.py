@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from bench.plots import draw, main
+from bench.scale_operations import OPERATIONS
 
 SIZES = (10_000, 1_000_000)
 IMAGES = [
     {
         "partitions": size, "bytes_per_partition": 400.0, "load_records_per_second": 2e5,
         "checkpoint_records_per_second": 2e5, "iterated_per_second": 6e6, "fence_ms": 2.0,
-        "fenced_partitions": size * 3 // 100, "describe_us": 0.5,
+        "fenced_partitions": size * 3 // 100, "lookup_us": 0.5,
+        "operations_us": dict.fromkeys(OPERATIONS, 40.0),
     }
     for size in SIZES
 ]  # fmt: skip
@@ -28,7 +30,8 @@ WRITES = [{"clients": each, "rate": each * 100.0, "p50_ms": 2.0} for each in (1,
         ({"writes": WRITES, "peers": {"etcd": {"writes": WRITES}, "zookeeper": {}}},
          ["bench-writes.svg"], ["quorate", "etcd", "256"]),
         ({"writes": [], "peers": {}, "scale": {"images": IMAGES}},
-         ["bench-scale.svg"], ["1,000,000", "fence", "iteration", "lookup of a topic"]),
+         ["bench-scale.svg"], ["1,000,000", "fence", "iteration", "lookup of a topic",
+          "delete a topic"]),
         ({"writes": [], "peers": {}}, [], []),
     ],
 )  # fmt: skip

@@ -35,6 +35,10 @@ def test_shared_options_may_come_before_or_after_the_command(
     assert json.loads(out)["quorate"] == __version__
 
 
+def test_the_version_is_an_option_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version") == (0, f"quorate {__version__}\n", "")
+
+
 def test_the_later_option_wins(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "-o", "table", "random-uuid", "-o", "json")
     assert len(json.loads(out)["uuid"]) == 22
