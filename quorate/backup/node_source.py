@@ -130,7 +130,7 @@ class NodeSource:
             await channel.close()
         raise UnavailableError(
             "the log was trimmed, and the leader's port for nodes, where no password counts, does "
-            f"not serve the checkpoint at which it begins ({why}): run it again with a certificate, "
+            f"not serve the checkpoint at which it begins ({why}): run it with a certificate, "
             "or name a data directory"
         ) from failure
 
