@@ -4,12 +4,15 @@
 PY := .venv/bin/python
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheel client lock release demo test test-long test-compiled verify fix proto proto-check bench screenshots chaos evidence nightly
+.PHONY: help setup wheel client lock release demo test test-long test-compiled compiled-nodes compiled-commands verify fix proto proto-check bench screenshots chaos evidence nightly
 
-# What runs on the compiled form as well; everything runs on the pure one.
-OF_COMPILED := $(addprefix tests/unit/,core quorum log runtime snapshot statemachine controller replica services transport \
-	client cli console server backup recovery verification adoption timetravel) tests/scenario \
-	$(addprefix tests/integration/,test_clean_stop.py test_wiped_disk.py test_users_against_server.py)
+# What runs on the compiled form as well, in a run for each of two processors; everything runs on the pure one.
+OF_COMPILED := $(addprefix tests/unit/,core quorum log runtime snapshot statemachine controller replica services transport) \
+	tests/scenario $(addprefix tests/integration/,test_clean_stop.py test_wiped_disk.py)
+COMMANDS_OF_COMPILED := $(addprefix tests/unit/,client cli console server backup recovery verification adoption timetravel) \
+	$(addprefix tests/integration/,test_users_against_server.py)
+PYTEST_COMPILED = PYTHONSAFEPATH=1 .venv-compiled/bin/python -m pytest -o pythonpath= -p no:cacheprovider \
+	--basetemp .venv-compiled/$@ -m "not long and not nightly and not interpreted"
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
@@ -47,8 +50,13 @@ test-long: setup ## Run what `make test` leaves out: chaos, kills, damages, long
 
 test-compiled: setup ## Run the tests that drive compiled modules, and some with processes, on the compiled form
 	@bash .ci/compiled setup
-	@PYTHONSAFEPATH=1 .venv-compiled/bin/python -m pytest -o pythonpath= -m "not long and not nightly and not interpreted" \
-		$(or $(ARGS),$(OF_COMPILED))
+	@$(if $(ARGS),$(PYTEST_COMPILED) $(ARGS),$(MAKE) --no-print-directory -j2 -O compiled-nodes compiled-commands)
+
+compiled-nodes:
+	@$(PYTEST_COMPILED) $(OF_COMPILED)
+
+compiled-commands:
+	@$(PYTEST_COMPILED) $(COMMANDS_OF_COMPILED)
 
 verify: setup proto-check ## Check style, types, imports, stubs and house rules; writes nothing
 	@$(PY) -m ruff check .

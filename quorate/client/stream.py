@@ -14,7 +14,7 @@ from quorate.client.search import CALL_ERRORS, StreamCall
 
 RequestT = TypeVar("RequestT", bound=Message)
 
-END_SECONDS_MAX: Final = 0.5
+END_SECONDS_MAX: Final = 0.25
 """How long the node may take to end a stream that we have ended; then it is cut."""
 
 
