@@ -122,8 +122,9 @@ class NodeSource:
             try:
                 found = await self._find_checkpoint(stub)
             except grpc.aio.AioRpcError as error:
-                failure = error
-                why = f"{address}: {error.details()}"
+                if failure is None:
+                    # The port for nodes comes first; those for clients know no such call.
+                    failure, why = error, f"{address}: {error.details()}"
                 found = None
             if found is not None:
                 return found, self._chunks(channel, stub, found)

@@ -25,8 +25,9 @@ from quorum.v1.metadata_pb2_grpc import MetadataServiceStub
 
 ADDRESSES_MAX = 64
 """Maximum number of nodes remembered; further hints are ignored."""
-REST_SECONDS = 5.0
-"""After so long without a call, no more attempts are made to connect to a node."""
+REST_SECONDS = 30.0
+"""After so long without a call, no more attempts are made to connect to a node. Longer than any
+call may wait for its connection: the channel of one that waits must not end."""
 
 
 class Node:
@@ -36,6 +37,8 @@ class Node:
         self.address = address
         self.asked_at = asyncio.get_running_loop().time()
         """When a call was last made, on the loop's clock."""
+        self.was_connected = False
+        """Whether an earlier call has found a connection."""
         self.channel = (
             grpc.aio.insecure_channel(address, options=CLIENT_OPTIONS)
             if credentials is None
@@ -58,9 +61,8 @@ class Node:
         """
         unasked = asyncio.get_running_loop().time() - self.asked_at
         return (
-            unasked > RESOLUTION_PAUSE_MS / 1000
-            and self.channel.get_state() is grpc.ChannelConnectivity.IDLE
-        )
+            self.was_connected or unasked > RESOLUTION_PAUSE_MS / 1000
+        ) and self.channel.get_state() is grpc.ChannelConnectivity.IDLE
 
 
 class Nodes:
@@ -108,6 +110,7 @@ class Nodes:
         if node is None or node.has_lost_connection:
             node = self._nodes[address] = Node(address, self._credentials)
         node.asked_at = loop.time()
+        node.was_connected = node.was_connected or node.is_connected
         if self._rest_timer is None:
             self._rest_timer = loop.call_later(REST_SECONDS, self._rest)
         return node
@@ -121,7 +124,7 @@ class Nodes:
         """Give up channels that cannot connect and that no call asks for.
 
         gRPC would repeat its attempts for as long as the channel exists. A channel ends with its
-        last reference; a call that still waits on it keeps it until the call has failed.
+        last reference, and an open stream has none.
         """
         loop = asyncio.get_running_loop()
         self._rest_timer = None
