@@ -1,4 +1,4 @@
-"""Whether a server that speaks HTTP/2 is the port for clients of a node, and knows a leader.
+"""Whether a server that speaks HTTP/2 is the port for clients of a node.
 
 A node's `listeners.peer`, a proxy and any other gRPC server take connections as a node's port for
 clients does. They differ in what they serve, so one call is made that every node answers.
@@ -30,19 +30,3 @@ async def client_port_obstacle(session: Session, server: str) -> Obstacle | None
         except library.ClientError:
             return None
     return None
-
-
-async def knows_no_leader(session: Session, server: str) -> bool:
-    """Whether a node answers, and knows no leader. False for one that refuses, or is late."""
-    client = library.Client(
-        (server,),
-        credentials=credentials_of(session),
-        user=session.sasl_user,
-        password=session.sasl_password,
-        timeout_seconds=LIMIT_S,
-    )
-    async with client:
-        try:
-            return (await client.describe_cluster()).leader_id < 0
-        except library.ClientError:
-            return False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from quorate import client as library
-from quorate.cli.client_port import knows_no_leader
+from quorate.cli.client_port import LIMIT_S
 from quorate.cli.did_you_mean import did_you_mean
 from quorate.cli.exits import CliError, Exit, exit_for_code
 from quorate.cli.output import Result
@@ -197,11 +197,24 @@ async def _unavailable(session: Session, servers: tuple[str, ...], cause: str) -
     well = [server for server in servers if server not in found]
     if not well:
         return UnreachableError(found)
-    is_leaderless = await asyncio.gather(*(knows_no_leader(session, server) for server in well))
+    is_leaderless = await asyncio.gather(*(_knows_no_leader(session, server) for server in well))
     lack = Obstacle(cause)
     if all(is_leaderless):
         lack = Obstacle(f"no leader is known there; {cause}", "`quorate health` asks every node")
     return UnreachableError({**found, ", ".join(well): lack})
+
+
+async def _knows_no_leader(session: Session, server: str) -> bool:
+    """Whether a node answers, and knows no leader. False for one that refuses, or is late."""
+    # Loaded here, with the client.
+    from quorate.client.errors import ClientError
+
+    async with client_of(session, (server,)) as client:
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                return (await client.describe_cluster()).leader_id < 0
+        except (ClientError, TimeoutError):
+            return False
 
 
 def password_of(session: Session) -> str:
