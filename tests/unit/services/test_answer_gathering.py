@@ -102,6 +102,13 @@ def test_nothing_is_held_on_a_stream_that_is_not_busy() -> None:
     assert readers.held_to_the_end == 0
 
 
+class StandingClockLoop(asyncio.SelectorEventLoop):
+    """An event loop whose timers never fire, however slow the machine is."""
+
+    def time(self) -> float:
+        return 0.0
+
+
 def busy_stream(
     write: Callable[[ReadStreamResponse], Coroutine[Any, Any, None]],
 ) -> tuple[OutgoingAnswers[ReadStreamResponse], Callable[..., None]]:
@@ -177,7 +184,8 @@ def test_the_end_of_the_write_before_does_not_send_what_is_held() -> None:
         answer(4)
         assert written == [[1, 2], [3, 4]]
 
-    asyncio.run(scenario())
+    with asyncio.Runner(loop_factory=StandingClockLoop) as runner:
+        runner.run(scenario())
 
 
 def test_a_full_message_is_not_held() -> None:
