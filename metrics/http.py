@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 
 from metrics.health import Check, run_checks
+from metrics.text_format import choose_encoder
 
 REQUEST_BYTES_MAX = 16 << 10
 CONNECTIONS_MAX = 64

@@ -79,6 +79,9 @@ def _run(
     check: Callable[[ServerConfig], None],
 ) -> int:
     # Loaded here: help needs nothing of a node.
+    from quorate.light_packages import load_lightly
+
+    load_lightly()
     from quorate.doctor.checks import foreign_packages
 
     loaded = load(file, settings)

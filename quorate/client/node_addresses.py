@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from quorate.client.listener_names import SASL_LISTENER
 from quorate.client.results.admin import DescribeQuorumResponse, QuorumNode
 from quorate.client.results.errors import LeaderHint
-
-SASL_LISTENER: Final = "SASL"
-"""Name of the listener for clients without a certificate."""
-CLIENT_LISTENER: Final = "CLIENT"
-"""Name of the clients' listener, where a node has one apart from the peers'."""
 
 
 def address_of(node: QuorumNode, *, is_sasl: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quorate.client.node_addresses import CLIENT_LISTENER, SASL_LISTENER
+from quorate.client.listener_names import CLIENT_LISTENER, SASL_LISTENER
 from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
 from quorate.config.server_config import ServerConfig
 from quorum.types import Endpoint, NodeId

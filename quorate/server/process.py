@@ -44,6 +44,10 @@ from quorum.ports import FileSystem
 
 _log = logging.getLogger("quorate.server")
 
+_RELEASE_S = 3.0
+"""From the start of a node to the release of what only the start needed: connections to the peers
+and a first election touch much of gRPC, too."""
+
 
 def run(loaded: LoadedConfig, load: Callable[[], LoadedConfig], guest: Guest | None = None) -> int:
     """Run one node in the foreground and return the exit code.
@@ -124,6 +128,7 @@ async def live(
     is raised here, unless the node has failed.
     """
     visit: GuestRun | None = None
+    releasing: asyncio.TimerHandle | None = None
     watchdog = Watchdog(manager, node.host.take_turn)
     collection = CycleCollection(lambda: _applied_changes(node))
     try:
@@ -131,7 +136,7 @@ async def live(
         collection.start()
         await node.start()
         if not ending.is_due:
-            _log.info("event=start_pages_released bytes=%d", release_start_pages())
+            releasing = asyncio.get_running_loop().call_later(_RELEASE_S, _release_start_pages)
             manager.notify(READY)
             watchdog.start()
             _log.info("event=serving node_id=%d client=%s", node.node_id, node.client_address)
@@ -143,6 +148,8 @@ async def live(
         if ending.failure is None:
             await ending.unless_failed(node.transfer_leadership())
     finally:
+        if releasing is not None:
+            releasing.cancel()
         collection.stop()
         watchdog.stop()
         if visit is not None:
@@ -150,6 +157,10 @@ async def live(
         await node.stop()
     if visit is not None and ending.failure is None:
         visit.check()
+
+
+def _release_start_pages() -> None:
+    _log.info("event=start_pages_released bytes=%d", release_start_pages())
 
 
 def _applied_changes(node: ServerNode) -> int:

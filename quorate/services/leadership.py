@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.client.node_addresses import CLIENT_LISTENER, SASL_LISTENER
+from quorate.client.listener_names import CLIENT_LISTENER, SASL_LISTENER
 from quorate.config.addresses import parse_address
 from quorate.services.errors import RequestRefusedError
 from quorate.services.ports import KnowsLeader, Leadership, ServedNode
