@@ -85,6 +85,25 @@ class Authenticator(grpc.AuthMetadataPlugin):  # type: ignore[misc]  # grpc has 
         except RuntimeError as error:
             callback((), error)
 
+    async def prepare(self, address: str) -> None:
+        """Get a token for the next call to the node, if that needs one; a refusal is not raised.
+
+        Raises:
+            Exception: The exchange failed, as the call would.
+        """
+        token = self._tokens.get(address)
+        if token is not None and self._loop.time() < token.renewed_at:
+            return
+        done: asyncio.Future[Exception | None] = self._loop.create_future()
+
+        def ended(_metadata: object, failure: Exception | None) -> None:
+            if not done.done():
+                done.set_result(failure)
+
+        self._begin(address, ended)
+        if (failure := await done) is not None:
+            raise failure
+
     def explained(self, address: str, error: ClientError) -> ClientError:
         """Return why this node refused the client's password, in place of its refusal of a call."""
         if isinstance(error, RefusedError) and error.code == _FAILED:

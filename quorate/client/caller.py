@@ -2,7 +2,8 @@
 
 A query is sent on the node's read stream if the stream accepts it, else as a unary call.
 
-Only for calls that may be repeated freely (queries); commands go through the ``Writer``.
+Only for calls that may be repeated freely (queries), and for changes of the quorum, each with its
+``Delivery``; commands go through the ``Writer``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import grpc
 from google.protobuf.message import Message
 
 from quorate.client.channels import Nodes
+from quorate.client.delivery import Delivery
 from quorate.client.errors import (
     ClientError,
     RefusedError,
@@ -107,15 +109,15 @@ class Caller:
         timeout_seconds: float,
         to_leader: bool = False,
         attempt_seconds: float = ATTEMPT_SECONDS_MAX,
-        may_repeat: Callable[[ClientError], bool] = may_ask_again,
+        delivery: Delivery | None = None,
         is_local: Callable[[Any], bool] | None = None,
     ) -> Any:
         """Return the answer of the first node that gives one.
 
         One node may take ``attempt_seconds``, and ``reach.CONNECT_SECONDS_MAX`` of them to be
-        connected, if others are known; ``may_repeat`` says after which failures another
-        is asked. ``is_local`` says of an answer that its node may be cut off: the answer is
-        returned, and the next call asks another node.
+        connected, if others are known. ``delivery`` is of a request that may not be repeated
+        freely: it says after which failures another node is asked. ``is_local`` says of an answer
+        that its node may be cut off: the answer is returned, and the next call asks another node.
 
         Raises:
             ClientError: The refusal, if asking again would not help; ``UnavailableError`` when
@@ -136,8 +138,9 @@ class Caller:
             try:
                 if is_shared:
                     return await self._streams.ask(address, method, request, seconds=attempt)
-                async with within_reach(self._nodes, address):
-                    answer = await self.ask_at(address, service, method, request, seconds=attempt)
+                answer = await self._attempt(
+                    address, service, method, request, seconds=attempt, delivery=delivery
+                )
                 if is_local is not None and is_local(answer):
                     self.move_on(UnavailableError("the node knows no leader"), address)
                 return answer
@@ -149,11 +152,11 @@ class Caller:
                 # A unary call may have a larger answer, and its error is more specific.
                 is_shared = False
                 continue
+            may_repeat = may_ask_again if delivery is None else delivery.may_repeat
+            is_repeated = may_repeat(failure)
             if self._nodes.forgets_token(address, failure):
                 continue
-            if not (
-                may_repeat(failure) or self._nodes.is_served_elsewhere(failure, address, not_served)
-            ):
+            if not (is_repeated or self._nodes.is_served_elsewhere(failure, address, not_served)):
                 raise self._nodes.explained(address, failure)
             self.move_on(failure, address)
             asked += 1
@@ -165,6 +168,22 @@ class Caller:
                     f"{method}: no answer in {timeout_seconds} s: {failure}"
                 ) from failure
             await asyncio.sleep(pause)
+
+    async def _attempt(
+        self,
+        address: str,
+        service: str,
+        method: str,
+        request: Message,
+        *,
+        seconds: float,
+        delivery: Delivery | None,
+    ) -> Any:
+        if delivery is not None:
+            await delivery.begin(self._nodes, address, seconds=seconds)
+            return await self.ask_at(address, service, method, request, seconds=seconds)
+        async with within_reach(self._nodes, address):
+            return await self.ask_at(address, service, method, request, seconds=seconds)
 
     async def ask_at(
         self, address: str, service: str, method: str, request: Message, *, seconds: float

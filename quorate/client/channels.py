@@ -120,6 +120,15 @@ class Nodes:
         node = self._nodes.get(address)
         return node is not None and node.is_connected
 
+    async def prove(self, address: str) -> None:
+        """Prove the password to the node now, as its next call would; nothing without a password.
+
+        Raises:
+            ClientError, OSError: The exchange failed.
+        """
+        if self._authenticator is not None:
+            await self._authenticator.prepare(address)
+
     def _rest(self) -> None:
         """Give up channels that cannot connect and that no call asks for.
 

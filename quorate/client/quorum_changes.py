@@ -17,21 +17,12 @@ from typing import Generic, TypeVar
 from google.protobuf.message import Message
 
 from quorate.client.caller import BACKOFF_SECONDS, Caller
+from quorate.client.delivery import Delivery
 from quorate.client.errors import ClientError, OutcomeUnknownError, RefusedError, UnavailableError
 from quorate.client.message_value import MessageValue
 from quorate.client.results.admin import DescribeQuorumResponse
 from quorum.v1 import common_pb2
 
-_NOT_TAKEN = frozenset(
-    {
-        common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER,
-        common_pb2.ERROR_CODE_NOT_CONTROLLER,
-        common_pb2.ERROR_CODE_UNKNOWN_LEADER_EPOCH,
-        # A stopping node answers so before it begins anything.
-        common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE,
-    }
-)
-"""Nothing was done, and another node may do it, or the same one later."""
 _DONE_BEFORE = frozenset(
     {common_pb2.ERROR_CODE_DUPLICATE_VOTER, common_pb2.ERROR_CODE_VOTER_NOT_FOUND}
 )
@@ -112,10 +103,6 @@ class QuorumChanges:
         await asyncio.sleep(self._rng.uniform(*BACKOFF_SECONDS))
 
 
-def _was_not_taken(error: ClientError) -> bool:
-    return isinstance(error, RefusedError) and error.code in _NOT_TAKEN
-
-
 class _Attempts(Generic[Answer]):
     """One change as far as it has got."""
 
@@ -127,11 +114,18 @@ class _Attempts(Generic[Answer]):
         self._deadline = asyncio.get_running_loop().time() + timeout_seconds
         self._fenced_epoch = -1
         self._was_done_before = False
-        self.is_in_doubt = False
-        """Whether it was sent and may have been taken."""
+        self._was_in_doubt = False
+        """Whether it may have been taken when it was sent before."""
+        self._delivery = Delivery()
+        """Of the last time that it was sent."""
         self.must_look = False
         """It may be as wanted already, by us or without us."""
         self.last: ClientError | None = None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it was sent and may have been taken."""
+        return self._was_in_doubt or self._delivery.may_be_taken
 
     async def send(self, seen: DescribeQuorumResponse) -> Answer | None:
         """Ask the current leader; None if the outcome must be looked up, or the request repeated.
@@ -139,7 +133,7 @@ class _Attempts(Generic[Answer]):
         Raises:
             RefusedError: The leader evaluated it.
         """
-        was_in_doubt, self.is_in_doubt, self.must_look = self.is_in_doubt, True, True
+        self._was_in_doubt, self._delivery = self.is_in_doubt, Delivery()
         left = self._deadline - asyncio.get_running_loop().time()
         try:
             answer = await self._caller.call(
@@ -149,20 +143,18 @@ class _Attempts(Generic[Answer]):
                 timeout_seconds=left,
                 attempt_seconds=left,
                 to_leader=True,
-                may_repeat=_was_not_taken,
+                delivery=self._delivery,
             )
         except RefusedError as error:
             self.last = error
-            self.is_in_doubt = self.must_look = was_in_doubt
+            self.must_look = self.is_in_doubt
             if self._is_fenced_anew(error, seen) or self._may_be_done(error):
                 self.must_look = True
                 return None
             raise
         except (UnavailableError, OutcomeUnknownError) as error:
             self.last = error
-            if isinstance(error.__cause__, RefusedError):
-                # No node accepted it in time.
-                self.is_in_doubt = self.must_look = was_in_doubt
+            self.must_look = self.is_in_doubt
             return None
         return self._change.answer.of(answer)
 
@@ -180,7 +172,8 @@ class _Attempts(Generic[Answer]):
 
     def failure(self, seconds: float) -> ClientError:
         """What to say when the time is over."""
-        text = f"{self._change.method}: no answer in {seconds:g} s"
+        missing = "answer to it" if self.is_in_doubt else "leader took it"
+        text = f"{self._change.method}: no {missing} in {seconds:g} s"
         if self.last is not None:
             text += f": {self.last}"
         return OutcomeUnknownError(text) if self.is_in_doubt else UnavailableError(text)

@@ -2,7 +2,8 @@
 
 A machine that is gone answers nothing, so a call to it would wait for gRPC's whole attempt to
 connect (``CONNECT_TIMEOUT_MS``). The attempt goes on after the call was given up: a node that is
-only slow to connect to is ready when it is asked the next time.
+only slow to connect to is ready when it is asked the next time. A request that may be sent only
+once waits for its connection in ``delivery``.
 """
 
 from __future__ import annotations

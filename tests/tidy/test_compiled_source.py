@@ -20,7 +20,6 @@ MAY_READ_CAUSES = {
     "quorate/cli/broker_agent.py": "the agent is not compiled",
     "quorate/cli/connection.py": "the client is not compiled",
     "quorate/client/open_commands.py": "the client is not compiled",
-    "quorate/client/quorum_changes.py": "the client is not compiled",
     "audit/source_endpoint.py": "the client is not compiled",
 }
 """Files that read ``__cause__``, which an error of compiled code does not have."""

@@ -1,0 +1,90 @@
+"""Whether a request that may be sent only once has been sent.
+
+gRPC does not say of a failed call whether its request left this machine. So the connection is made
+before the call begins: until then nothing can have been sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import grpc
+
+from quorate.client.channels import Nodes
+from quorate.client.errors import ClientError, RefusedError, UnavailableError
+from quorate.client.reach import CONNECT_SECONDS_MAX
+from quorum.v1 import common_pb2
+
+_NOT_TAKEN: Final = frozenset(
+    {
+        common_pb2.ERROR_CODE_NOT_LEADER_OR_FOLLOWER,
+        common_pb2.ERROR_CODE_NOT_CONTROLLER,
+        common_pb2.ERROR_CODE_UNKNOWN_LEADER_EPOCH,
+        # A stopping node answers so before it begins anything.
+        common_pb2.ERROR_CODE_BROKER_NOT_AVAILABLE,
+    }
+)
+"""Nothing was done, and another node may do it, or the same one later."""
+_POLL_SECONDS: Final = 0.005
+"""How often a connection in the making is looked at: gRPC's own wait for it cannot be cancelled."""
+
+
+class NotSentError(UnavailableError):
+    """There was no connection to send a request over."""
+
+
+class Delivery:
+    """One request, over all nodes that it is sent to."""
+
+    def __init__(self) -> None:
+        self.may_be_taken = False
+        """Whether it was sent, and the node that got it has not refused it."""
+
+    async def begin(self, nodes: Nodes, address: str, *, seconds: float) -> None:
+        """Connect to the node; from the return on, the request counts as sent.
+
+        The connection may take ``CONNECT_SECONDS_MAX`` if other nodes are known, else ``seconds``.
+        A password is proved before the return.
+
+        Raises:
+            NotSentError: There is no connection, or the node gave no token for the password.
+        """
+        if len(nodes.addresses) > 1:
+            seconds = min(seconds, CONNECT_SECONDS_MAX)
+        try:
+            async with asyncio.timeout(seconds):
+                await _connected(nodes, address)
+        except TimeoutError:
+            raise NotSentError(f"no connection to {address} in {seconds:.3g} s") from None
+        try:
+            await nodes.prove(address)
+        except (ClientError, OSError) as error:
+            raise NotSentError(f"{address} took no proof of the password: {error}") from error
+        self.may_be_taken = True
+
+    def may_repeat(self, failure: ClientError) -> bool:
+        """Whether the request may be sent again after this failure of it.
+
+        Any refusal shows that it was not taken.
+        """
+        if not isinstance(failure, RefusedError):
+            return isinstance(failure, NotSentError)
+        self.may_be_taken = False
+        return failure.code in _NOT_TAKEN
+
+
+async def _connected(nodes: Nodes, address: str) -> None:
+    """Wait for a connection.
+
+    Raises:
+        NotSentError: The node refuses the connection.
+    """
+    channel = nodes.node(address).channel
+    while True:
+        state = channel.get_state(try_to_connect=True)
+        if state is grpc.ChannelConnectivity.READY:
+            return
+        if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+            raise NotSentError(f"cannot connect to {address}")
+        await asyncio.sleep(_POLL_SECONDS)
