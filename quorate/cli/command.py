@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from quorate.cli.completions import contexts
-from quorate.cli.did_you_mean import did_you_mean
+from quorate.cli.did_you_mean import did_you_mean, verb_alike
 from quorate.cli.early_option import command_with
 from quorate.cli.output import FORMATS
 from quorate.cli.seconds import Seconds
@@ -253,7 +253,8 @@ class NamingGroup(click.Group):
 
     def _meant(self, ctx: click.Context, name: str) -> str:
         """Return a question with what was perhaps meant; empty if nothing is near."""
-        return did_you_mean(name, self.list_commands(ctx))
+        known = self.list_commands(ctx)
+        return verb_alike(name, known) or did_you_mean(name, known)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``: the first sentence of each command, whole."""

@@ -318,8 +318,8 @@ def confirm(question: str, *, is_sure: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise CliError(
-            "not sure enough",
-            hint="add --yes if there is no terminal to confirm on",
+            f"nothing was done, because there is no terminal to ask on: {question}",
+            hint="--yes answers yes",
             code=Exit.REFUSED,
         )
     click.confirm(question, abort=True, err=True)

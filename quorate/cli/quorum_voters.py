@@ -188,7 +188,8 @@ def remove_voter(
         if if_needed and not is_present and (node, directory_id) in _removed(answer):
             return _done("remove", Replica(node, directory_id), before, answer)
         if voter is None or directory_id not in (b"", voter.directory_id):
-            raise CliError(f"node {node} is no voter with that directory", hint=_known(before),
+            directory = " with that directory" if directory_id else ""
+            raise CliError(f"node {node} is no voter{directory}", hint=_known(before),
                            code=Exit.NOT_FOUND)  # fmt: skip
         return _Step(
             "remove", node, voter.directory_id, before, before.without(node),

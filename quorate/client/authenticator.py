@@ -141,7 +141,7 @@ class Authenticator(grpc.AuthMetadataPlugin):  # type: ignore[misc]  # grpc has 
             # Without a token the node refuses the call itself: ``explained`` says why.
             self._refusals[address] = error
             self._refused_at[address] = self._loop.time()
-            _LOG.warning("not authenticated at %s: %s", address, error)
+            _LOG.info("not authenticated at %s: %s", address, error)
         except (ClientError, OSError, TimeoutError) as error:
             failure = error
         except asyncio.CancelledError:

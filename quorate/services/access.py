@@ -241,7 +241,7 @@ class Access:
             if Role.UNKNOWN in self.roles:
                 self._denied("role", method, ErrorCode.SASL_AUTHENTICATION_FAILED)
                 raise refused(
-                    f"authenticate first: without certificate and token you may not: {method}"
+                    f"authenticate first: this call has no certificate, password or token: {method}"
                 )
             raise self._denied("role", method, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         if rule.needs is not None and held == {Role.CLIENT}:

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from quorate.cli.exits import CliError, Exit, exit_for, exit_for_code, hint_for
+from quorate.cli.main import cli
 from quorum import errors
 from quorum.errors import CommandError, ErrorCode
 
@@ -83,6 +85,17 @@ def test_hints_name_the_next_step() -> None:
     assert "operations/recover.md" in hint_for(errors.CorruptBatchError("x"))
     assert "operations/recover.md" in hint_for(errors.IdentityDamagedError("x"))
     assert hint_for(CliError("x", hint="do this")) == "do this"
+    refused = CommandError(ErrorCode.SASL_AUTHENTICATION_FAILED, "x")
+    assert "--sasl-user" in hint_for(refused)
+
+
+def test_without_a_terminal_the_question_is_shown_that_yes_would_answer() -> None:
+    result = CliRunner().invoke(cli, ["topic", "delete", "orders"], standalone_mode=False)
+    assert isinstance(result.exception, CliError)
+    assert result.exception.code is Exit.REFUSED
+    assert "Delete topic orders?" in result.exception.message
+    assert "nothing was done" in result.exception.message
+    assert "--yes" in result.exception.hint
 
 
 def test_every_exit_code_is_documented_and_the_other_way_round() -> None:

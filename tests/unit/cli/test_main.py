@@ -267,6 +267,12 @@ def test_config_show_also_shows_what_cannot_work(capsys: pytest.CaptureFixture[s
     [
         (("topc", "list"), "Did you mean topic?"),
         (("topic", "lst"), "Did you mean list?"),
+        (("feature", "list"), "Did you mean describe?"),
+        (("config", "describe"), "Did you mean get?"),
+        (("acl", "delete"), "Did you mean remove?"),
+        (("topic", "remove"), "Did you mean delete?"),
+        (("user", "create"), "Did you mean add?"),
+        (("config", "alter"), "Did you mean set?"),
         (("quorum", "describe", "stats"), "Did you mean status?"),
         (("log", "vrify"), "Did you mean verify?"),
         (("status",), "Did you mean quorum describe status?"),
