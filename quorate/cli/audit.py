@@ -8,28 +8,39 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.audit_answer import DUCKDB, SPARK, AuditSource, answer, answer_sql
+from quorate.cli.audit_answer import DUCKDB, SPARK, AuditSource, Shown, answer, answer_sql
 from quorate.cli.audit_report import write_report
 from quorate.cli.audit_source import query_of_stdin
-from quorate.cli.command import LocalGroup, pass_session
+from quorate.cli.command import LocalGroup, pass_session, wide_option
 from quorate.cli.session import Session
 
-_PARTITION_COLUMNS = (
-    "topic", "partition", "leader", "leader_epoch", "replicas", "isr", "changed_offset",
-    "changed_time", "changed_by", "principal",
+_PARTITION = Shown(
+    ("topic", "partition", "leader", "replicas", "isr", "changed_time", "principal"),
+    (
+        "topic", "partition", "leader", "leader_epoch", "replicas", "isr", "changed_offset",
+        "changed_time", "changed_by", "principal",
+    ),
 )  # fmt: skip
-_LEADER_COLUMNS = (
-    "topic", "partition", "leader", "leader_epoch", "from_offset", "until_offset", "from_time",
-    "cause", "principal",
+_LEADER = Shown(
+    ("topic", "partition", "leader", "from_time", "cause", "principal"),
+    (
+        "topic", "partition", "leader", "leader_epoch", "from_offset", "until_offset", "from_time",
+        "cause", "principal",
+    ),
 )  # fmt: skip
-_CONFIG_COLUMNS = (
-    "offset", "time", "resource_type", "resource_name", "config_name", "old_value", "value",
-    "principal", "reason",
+_CONFIG = Shown(
+    ("offset", "time", "resource_name", "config_name", "value", "principal", "reason"),
+    (
+        "offset", "time", "resource_type", "resource_name", "config_name", "old_value", "value",
+        "principal", "reason",
+    ),
 )  # fmt: skip
-
-_QUORUM_COLUMNS = (
-    "offset", "time", "epoch", "cause", "leader_before", "leader", "voters_before", "voters",
-    "principal", "reason",
+_QUORUM = Shown(
+    ("offset", "time", "epoch", "cause", "leader", "voters", "principal", "reason"),
+    (
+        "offset", "time", "epoch", "cause", "leader_before", "leader", "voters_before", "voters",
+        "principal", "reason",
+    ),
 )  # fmt: skip
 
 
@@ -97,40 +108,44 @@ def audit() -> None:
 
 @audit.command("partitions")
 @_asks
+@wide_option
 @pass_session
 def partitions(session: Session, source: AuditSource, topic: str | None) -> None:
     """Show the state of all partitions as of an offset, and what made it so."""
     from audit.questions import state_as_of
 
     query = state_as_of("partitions", source.limit(), topic=topic)
-    answer(session, "AuditPartitions", _PARTITION_COLUMNS, query, source)
+    answer(session, "AuditPartitions", _PARTITION, query, source)
 
 
 @audit.command("leaders")
 @_asks
+@wide_option
 @pass_session
 def leaders(session: Session, source: AuditSource, topic: str | None) -> None:
     """Show who led each partition, from when to when, and why it changed."""
     from audit.questions import leadership_timeline
 
     query = leadership_timeline(source.limit(), topic=topic)
-    answer(session, "AuditLeaders", _LEADER_COLUMNS, query, source)
+    answer(session, "AuditLeaders", _LEADER, query, source)
 
 
 @audit.command("configs")
 @_asks
+@wide_option
 @pass_session
 def configs(session: Session, source: AuditSource, topic: str | None) -> None:
     """Show who changed which configuration, from what to what, when and why."""
     from audit.questions import config_changes
 
     query = config_changes(source.limit(), topic=topic)
-    answer(session, "AuditConfigs", _CONFIG_COLUMNS, query, source)
+    answer(session, "AuditConfigs", _CONFIG, query, source)
 
 
 @audit.command("quorum")
 @_ENGINE
 @_reads
+@wide_option
 @pass_session
 def quorum(session: Session, source: AuditSource) -> None:
     """Show who changed the voters or had leadership transferred, when and why.
@@ -140,7 +155,7 @@ def quorum(session: Session, source: AuditSource) -> None:
     """
     from audit.questions import quorum_changes
 
-    answer(session, "AuditQuorum", _QUORUM_COLUMNS, quorum_changes(source.limit()), source)
+    answer(session, "AuditQuorum", _QUORUM, quorum_changes(source.limit()), source)
 
 
 @audit.command("query")

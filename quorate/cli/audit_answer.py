@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quorate.cli.audit_extra import need_arrow, reported_damage
 from quorate.cli.audit_source import (
@@ -79,9 +79,14 @@ class AuditSource:
         return end_offset if self.as_of is None else min(self.as_of, end_offset)
 
 
-def answer(
-    session: Session, kind: str, columns: Sequence[str], query: Query, source: AuditSource
-) -> None:
+class Shown(NamedTuple):
+    """The columns of a table: those that fit a terminal, and all, for ``--wide``."""
+
+    narrow: Sequence[str]
+    wide: Sequence[str]
+
+
+def answer(session: Session, kind: str, shown: Shown, query: Query, source: AuditSource) -> None:
     """Show the answer to an audit question.
 
     Raises:
@@ -102,7 +107,7 @@ def answer(
             rows = found.ask(query)
     is_missing = topic is not None and not rows.num_rows
     if not is_missing or session.output != "table":
-        _show(session, kind, columns, rows, source.answered_to(end_offset))
+        _show(session, kind, shown, rows, source.answered_to(end_offset))
     if is_missing:
         raise CliError(
             f"nothing was found for the topic {topic!r} as of offset "
@@ -141,7 +146,7 @@ def answer_sql(session: Session, text: str, source: AuditSource) -> None:
             hint="give them names with AS",
             code=Exit.USAGE,
         )
-    _show(session, "AuditQuery", columns, table, source.answered_to(end_offset))
+    _show(session, "AuditQuery", Shown(columns, columns), table, source.answered_to(end_offset))
 
 
 def database(
@@ -224,11 +229,11 @@ def _up_to(session: Session, source: AuditSource, end_offset: int) -> int:
     return end_offset
 
 
-def _show(
-    session: Session, kind: str, columns: Sequence[str], found: pa.Table, offset: int
-) -> None:
+def _show(session: Session, kind: str, shown: Shown, found: pa.Table, offset: int) -> None:
     from audit.cycle_collection import rare_collections
     from quorate.cli.arrow_rows import ArrowRows
 
     with rare_collections():
-        session.show(Result(kind, {"as_of_offset": offset}, rows=ArrowRows(found), columns=columns))
+        fields = {"as_of_offset": offset}
+        rows = ArrowRows(found)
+        session.show(Result(kind, fields, rows=rows, columns=shown.narrow, wide=shown.wide))

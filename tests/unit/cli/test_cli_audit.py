@@ -354,3 +354,16 @@ def test_arguments_that_are_wrong_or_in_the_wrong_place(
     assert (status, answer) == (2, None)
     assert problem in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("question", ["partitions", "leaders", "configs", "quorum"])
+def test_the_table_of_a_question_fits_a_terminal_and_wide_has_every_column(
+    export: str, capsys: pytest.CaptureFixture[str], question: str
+) -> None:
+    assert main(["audit", question, "--export", export]) == 0
+    narrow = capsys.readouterr().out.splitlines()[2:]
+    assert max(map(len, narrow)) <= 100
+    assert main(["audit", question, "--export", export, "--wide"]) == 0
+    wide = capsys.readouterr().out.splitlines()[2:]
+    assert len(wide) == len(narrow)
+    assert set(narrow[0].split()) < set(wide[0].split())
