@@ -29,6 +29,7 @@ from quorate.config.secret_files import read_secret
 from quorum.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
+    from quorate.cli.request_client import RequestClient
     from quorate.client import Applied, Client
     from quorate.client.results.metadata import ReadPosition
     from quorum.v1.metadata_pb2 import ReadOptions
@@ -85,7 +86,7 @@ def client_of(
     *,
     reason: str = "",
     log_incarnation: bytes = b"",
-) -> Client:
+) -> RequestClient:
     """A client with the session's credentials and timeout, inside of what ``ask`` runs."""
     # Loaded here, with the client.
     from quorate.cli.request_client import RequestClient
@@ -115,11 +116,16 @@ async def _ask(
 ) -> Answer:
     servers = session.servers()
     try:
-        async with (
-            asyncio.timeout(limit_s),
-            client_of(session, servers, reason=reason) as client,
-        ):
-            return await unless_unreachable(session, servers, work(client))
+        async with client_of(session, servers, reason=reason) as client:
+            try:
+                async with asyncio.timeout(limit_s):
+                    return await unless_unreachable(
+                        session, servers, work(client), is_in_doubt=lambda: client.is_in_doubt
+                    )
+            except (TimeoutError, UnreachableError, library.UnavailableError) as error:
+                if client.is_in_doubt:
+                    raise library.OutcomeUnknownError("there is no answer") from error
+                raise
     except TimeoutError as error:
         late = f"no answer within {session.timeout_s:g} s"
         raise await _unavailable(session, servers, late) from error
@@ -135,8 +141,10 @@ async def _ask(
             ) from error
         raise await _unavailable(session, servers, str(error)) from error
     except library.OutcomeUnknownError as error:
+        found = await obstacles(session, servers)
+        where = f"; {UnreachableError(found)}" if len(found) == len(servers) else ""
         raise CliError(
-            f"sent, but the outcome is unknown: {error}",
+            f"sent, but the outcome is unknown: {error}{where}",
             hint=(
                 "run it again with the same --writer and --request-id: it is applied once"
                 if session.request_id

@@ -4,13 +4,14 @@ A client asks its servers again until its deadline, because a cluster that fails
 Where no server can be reached at all, that would be ten silent seconds. So a command that takes a
 while examines them beside: if every one has a lasting obstacle (a wrong port, TLS, an unknown
 name) it ends at once. Otherwise it grants ``PATIENCE_S``, in which a node may start, or all of
-``--timeout`` where that was written.
+``--timeout`` where that was written. A change that was sent before is given all of the timeout: a
+node that starts, or one that only the client knows, may still say what became of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from quorate.cli.client_port import client_port_obstacle
@@ -32,13 +33,15 @@ async def unless_unreachable(
     work: Awaitable[Answer],
     *,
     patience_s: float | None = None,
+    is_in_doubt: Callable[[], bool] = lambda: False,
 ) -> Answer:
     """Return what ``work`` returns, unless no server can be reached for ``patience_s``.
 
-    Then nothing was sent, since no server had a connection. None: as the session says.
+    None: as the session says. ``is_in_doubt`` says whether a change was sent that was not answered:
+    servers that cannot be reached now may have been reached before. Then ``work`` is waited for.
 
     Raises:
-        UnreachableError: With what is in the way at each server.
+        UnreachableError: No change is in doubt; with what is in the way at each server.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
@@ -49,7 +52,7 @@ async def unless_unreachable(
         await asyncio.wait({task}, timeout=QUIET_S)
         while not task.done():
             found = await obstacles(session, servers)
-            if len(found) < len(servers):
+            if len(found) < len(servers) or is_in_doubt():
                 break
             is_hopeless = all(each.is_lasting for each in found.values())
             if not task.done() and (is_hopeless or loop.time() >= give_up_at):

@@ -1,4 +1,7 @@
-"""The client of a command whose first write carries a request id (``quorate.cli.requests``)."""
+"""The client of a command, which knows whether the command may have changed something.
+
+Its first write carries the request id (``quorate.cli.requests``).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,11 @@ class RequestClient(Client):
     """A client whose first write carries the request id of the command line."""
 
     request_id = ""
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a change was sent whose outcome is not known, also one that was cancelled."""
+        return self._writer.is_in_doubt or self._changes.is_in_doubt
 
     async def write(
         self,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from types import TracebackType
+from typing import Self
 
 import grpc
 
@@ -223,7 +224,7 @@ class Client(Writes, Operations):
         await self._caller.close()
         await self._nodes.close()
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

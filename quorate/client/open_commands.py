@@ -17,7 +17,14 @@ from quorate.client.errors import (
     RefusedError,
     UnavailableError,
 )
-from quorate.client.pending import Pending, PendingProducerSession, has_position, later_error
+from quorate.client.pending import (
+    Pending,
+    PendingProducerSession,
+    check_size,
+    has_position,
+    is_dry_run,
+    later_error,
+)
 from quorate.client.producer_sessions import ProducerSessions
 from quorum.v1.commands_pb2 import Command
 
@@ -30,6 +37,8 @@ class OpenCommands:
         self.again: deque[Pending] = deque()
         self.sent: dict[int, Pending] = {}
         self.pausing: dict[int, Pending] = {}
+        self._is_one_forgotten = False
+        """Whether a command was forgotten that may be applied."""
         self._producers = producers
         self._failed_order = math.inf
         """``order`` of the first write of an ordered epoch that has failed."""
@@ -41,6 +50,11 @@ class OpenCommands:
         yield from self.pausing.values()
         yield from self.sent.values()
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a command was sent and not answered, whatever its caller knows of it by now."""
+        return self._is_one_forgotten or any(map(_may_be_applied, self.all()))
+
     def is_over(self, pending: Pending) -> bool:
         """Whether nobody needs the outcome of a command any more.
 
@@ -50,6 +64,19 @@ class OpenCommands:
             return pending.done.done() and not pending.done.cancelled()
         return pending.done.done()
 
+    def check_size(self, command: Command) -> None:
+        """Refuse a command that no server takes; it is a failed write of an ordered client.
+
+        Raises:
+            RefusedError: MESSAGE_TOO_LARGE.
+        """
+        try:
+            check_size(command)
+        except RefusedError as refusal:
+            if self._producers.is_ordered and self._producers.failure is None:
+                self._producers.failure = refusal
+            raise
+
     def release(self, pending: Pending) -> None:
         """Free the number of a command for its session."""
         if pending.producer_session is not None:
@@ -57,6 +84,7 @@ class OpenCommands:
 
     def forget(self, pending: Pending) -> None:
         """Free the number of a command for its session. A late answer is ignored."""
+        self._is_one_forgotten = self._is_one_forgotten or _may_be_applied(pending)
         self.release(pending)
         self.sent.pop(pending.command.tag, None)
         self.pausing.pop(pending.command.tag, None)
@@ -142,3 +170,7 @@ class OpenCommands:
                 if not pending.done.done():
                     was_sent = pending.attempts > 0
                     pending.done.set_exception(later_error(error, was_sent=was_sent))
+
+
+def _may_be_applied(pending: Pending) -> bool:
+    return pending.attempts > 0 and not pending.is_init and not is_dry_run(pending.command)

@@ -12,7 +12,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
@@ -61,6 +61,13 @@ class QuorumChanges:
         self._caller = caller
         self._describe = describe
         self._rng = rng
+        self._open: list[_Attempts[Any]] = []
+        self._was_one_in_doubt = False
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a change was sent whose outcome is not known; also one that was cancelled."""
+        return self._was_one_in_doubt or any(each.is_in_doubt for each in self._open)
 
     async def carry_out(self, change: QuorumChange[Answer], timeout_seconds: float) -> Answer:
         """The leader's answer; one put together from the quorum when the leader's got lost.
@@ -71,16 +78,21 @@ class QuorumChanges:
             OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
         """
         attempt = _Attempts(self._caller, change, timeout_seconds)
+        self._open.append(attempt)
         try:
             async with asyncio.timeout(timeout_seconds):
                 while True:
                     seen = await (self._settled() if attempt.must_look else self._describe())
                     answer = change.answer_from(seen) if attempt.must_look else None
                     if answer is not None or (answer := await attempt.send(seen)) is not None:
+                        attempt.is_answered = True
                         return answer
                     await self._pause()
         except (TimeoutError, UnavailableError) as error:
             raise attempt.failure(timeout_seconds) from (attempt.last or error)
+        finally:
+            self._open.remove(attempt)
+            self._was_one_in_doubt = self._was_one_in_doubt or attempt.is_in_doubt
 
     async def _settled(self) -> DescribeQuorumResponse:
         """Return the quorum at a moment after this call: committed, and without a pending change.
@@ -120,12 +132,13 @@ class _Attempts(Generic[Answer]):
         """Of the last time that it was sent."""
         self.must_look = False
         """It may be as wanted already, by us or without us."""
+        self.is_answered = False
         self.last: ClientError | None = None
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it was sent and may have been taken."""
-        return self._was_in_doubt or self._delivery.may_be_taken
+        """Whether it was sent and may have been taken, and no answer says so."""
+        return not self.is_answered and (self._was_in_doubt or self._delivery.may_be_taken)
 
     async def send(self, seen: DescribeQuorumResponse) -> Answer | None:
         """Ask the current leader; None if the outcome must be looked up, or the request repeated.

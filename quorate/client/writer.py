@@ -28,7 +28,6 @@ from quorate.client.pending import (
     Applied,
     Pending,
     PendingProducerSession,
-    check_size,
     classify_answer,
     is_dry_run,
 )
@@ -85,6 +84,11 @@ class Writer:
         self._avoid: str | None = None
         self._is_closed = False
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a command was sent that no answer came to; also one that was given up."""
+        return self._open.is_in_doubt
+
     def submit(self, command: Command, timeout_seconds: float) -> asyncio.Future[Applied]:
         """Send a command; its ``tag`` and ``sequence`` are set here.
 
@@ -99,12 +103,7 @@ class Writer:
         if self._is_closed:
             raise ClientError("the client is closed")
         producers = self._producer_sessions
-        try:
-            check_size(command)
-        except RefusedError as refusal:
-            if producers.is_ordered and producers.failure is None:
-                producers.failure = refusal
-            raise
+        self._open.check_size(command)
         if len(self._open.fresh) >= PENDING_COMMANDS_MAX:
             raise ClientError(f"{len(self._open.fresh)} commands wait already")
         if (error := self._open.ended_already(command)) is not None:
@@ -228,7 +227,7 @@ class Writer:
         while self._open.again and room > 0 and (not request or self._open.again[0].size <= size):
             pending = self._open.again.popleft()
             if self._open.is_over(pending):
-                self._open.release(pending)
+                self._open.forget(pending)
                 continue
             self._put(request, pending)
             room -= 1
