@@ -28,15 +28,23 @@ _COLUMNS = ("node_id", "end_offset", "epoch", "bytes", "is_new")
 def now(session: Session, dry_run: bool, reason: str) -> None:
     """Let every node that --bootstrap names write a checkpoint now.
 
-    A node that has a checkpoint of its position writes none. A large one takes minutes: give
-    --timeout. The node goes on writing if the command ends before it.
+    If one does not, the others do, and the exit code is that of the first failure. A node that
+    has a checkpoint of its position writes none. A large one takes minutes: give --timeout. The
+    node goes on writing if the command ends before it.
 
     The log below the checkpoint may be trimmed at once, when every live replica is beyond it.
     Export what the audit trail must keep before that.
     """
     rows = []
-    for server in session.servers():
-        made = asyncio.run(_one(session, server, dry_run=dry_run, reason=reason))
+    failures: list[CliError] = []
+    servers = session.servers()
+    for server in servers:
+        try:
+            made = asyncio.run(_one(session, server, dry_run=dry_run, reason=reason))
+        except CliError as error:
+            # The other nodes are not to blame, and a node that is down is no reason to wait.
+            failures.append(error)
+            continue
         rows.append(
             {
                 "node_id": made.node_id,
@@ -46,7 +54,22 @@ def now(session: Session, dry_run: bool, reason: str) -> None:
                 "is_new": made.is_new,
             }
         )
-    session.show(Result("SnapshotCreated", {"dry_run": dry_run}, rows=rows, columns=_COLUMNS))
+    if len(servers) == 1 and failures:
+        raise failures[0]
+    if rows:
+        session.show(Result("SnapshotCreated", {"dry_run": dry_run}, rows=rows, columns=_COLUMNS))
+    if failures:
+        raise CliError(
+            f"{len(failures)} of {len(servers)} nodes wrote no checkpoint: "
+            + "; ".join(_why(each) for each in failures),
+            code=failures[0].code,
+        )
+
+
+def _why(failure: CliError) -> str:
+    if isinstance(failure, UnreachableError):
+        return "; ".join(f"{server}: {each.cause}" for server, each in failure.obstacles.items())
+    return failure.message
 
 
 async def _one(

@@ -68,6 +68,7 @@ def elect_leaders(
     refused = [each for each in results if each.error_code]
     if refused:
         raise CliError(
-            f"{len(refused)} of {len(results)} partitions elect no leader",
+            f"{len(refused)} of {len(results)} partitions get no new leader",
+            hint="RESULT says why; each keeps its LEADER",
             code=refusal_exit(refused[0].error_code),
         )
