@@ -181,7 +181,11 @@ class Caller:
     ) -> Any:
         if delivery is not None:
             await delivery.begin(self._nodes, address, seconds=seconds)
-            return await self.ask_at(address, service, method, request, seconds=seconds)
+            try:
+                return await self.ask_at(address, service, method, request, seconds=seconds)
+            except UnavailableError as error:
+                delivery.check_token(error)
+                raise
         async with within_reach(self._nodes, address):
             return await self.ask_at(address, service, method, request, seconds=seconds)
 

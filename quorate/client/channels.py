@@ -16,6 +16,7 @@ import grpc
 from quorate.client.authenticator import Authenticator
 from quorate.client.cluster import cluster_named
 from quorate.client.errors import ClientError, NotServedError
+from quorate.client.given_token import GivenToken
 from quorate.client.limits import CLIENT_OPTIONS, RESOLUTION_PAUSE_MS
 from quorate.client.newest_incarnation import NewestIncarnation
 from quorate.client.results.errors import LeaderHint
@@ -75,6 +76,7 @@ class Nodes:
         *,
         cluster_id: str = "",
         authenticator: Authenticator | None = None,
+        given_token: GivenToken | None = None,
         prefers_sasl: bool = False,
     ) -> None:
         """``prefers_sasl``: leaders are followed to their listener for clients without a
@@ -88,6 +90,8 @@ class Nodes:
         """The id of the client's cluster; taken from the first answer if it is not given."""
         self._credentials = credentials
         self._authenticator = authenticator
+        self.given_token = given_token
+        """The program's own, which calls wait for; None: they carry none, or one for a password."""
         self._prefers_sasl = prefers_sasl
         self._nodes: dict[str, Node | None] = dict.fromkeys(addresses)
         self._rest_timer: asyncio.TimerHandle | None = None
@@ -128,6 +132,12 @@ class Nodes:
         """
         if self._authenticator is not None:
             await self._authenticator.prepare(address)
+
+    @property
+    def lack(self) -> str:
+        """What keeps calls from being sent, to be added to an error; empty if nothing does."""
+        lack = "" if self.given_token is None else self.given_token.lack
+        return lack and f": {lack}"
 
     def _rest(self) -> None:
         """Give up channels that cannot connect and that no call asks for.

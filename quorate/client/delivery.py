@@ -1,7 +1,8 @@
 """Whether a request that may be sent only once has been sent.
 
 gRPC does not say of a failed call whether its request left this machine. So the connection is made
-before the call begins: until then nothing can have been sent.
+before the call begins: until then nothing can have been sent. A call whose token the program gives
+is not sent before it has that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _POLL_SECONDS: Final = 0.005
 
 
 class NotSentError(UnavailableError):
-    """There was no connection to send a request over."""
+    """There was no connection to send a request over, or no token to send with it."""
 
 
 class Delivery:
@@ -40,6 +41,9 @@ class Delivery:
     def __init__(self) -> None:
         self.may_be_taken = False
         """Whether it was sent, and the node that got it has not refused it."""
+        self._nodes: Nodes | None = None
+        self._tokens_before = -1
+        """How many calls had got the program's token before this one."""
 
     async def begin(self, nodes: Nodes, address: str, *, seconds: float) -> None:
         """Connect to the node; from the return on, the request counts as sent.
@@ -61,7 +65,23 @@ class Delivery:
             await nodes.prove(address)
         except (ClientError, OSError) as error:
             raise NotSentError(f"{address} took no proof of the password: {error}") from error
+        if nodes.given_token is not None:
+            self._nodes, self._tokens_before = nodes, nodes.given_token.count
         self.may_be_taken = True
+
+    def check_token(self, failure: UnavailableError) -> None:
+        """Find out whether the call failed without its token; it was not sent then.
+
+        If any call has got the token since this one began, this one counts as sent.
+
+        Raises:
+            NotSentError: It did, and why the program gave no token.
+        """
+        tokens = None if self._nodes is None else self._nodes.given_token
+        if tokens is not None and tokens.count == self._tokens_before:
+            self.may_be_taken = False
+            lack = tokens.lack or "it did not come in time"
+            raise NotSentError(f"the call got no token: {lack}") from failure
 
     def may_repeat(self, failure: ClientError) -> bool:
         """Whether the request may be sent again after this failure of it.

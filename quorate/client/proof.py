@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import grpc
 
-from quorate.client.authenticator import Authenticator, token_metadata
+from quorate.client.authenticator import Authenticator
 from quorate.client.channels import Nodes
 from quorate.client.credentials import DEFAULT_MECHANISM
+from quorate.client.given_token import GivenToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +21,6 @@ class Proof:
     password: str = field(default="", repr=False)
     mechanism: str = DEFAULT_MECHANISM
     token: str | Callable[[], str] = field(default="", repr=False)
-
-
-class _TokenPlugin(grpc.AuthMetadataPlugin):  # type: ignore[misc]  # grpc has no types
-    """Adds a token that somebody else gave. gRPC calls it in threads of its own."""
-
-    def __init__(self, token: str | Callable[[], str]) -> None:
-        self._token = token
-
-    def __call__(self, _context: Any, callback: Any) -> None:
-        try:
-            token = self._token if isinstance(self._token, str) else self._token()
-        except Exception as error:  # noqa: BLE001 - the call fails with it
-            callback((), error)
-            return
-        callback(token_metadata(token), None)
 
 
 def nodes_for(
@@ -58,17 +43,20 @@ def nodes_for(
         raise ValueError("user and password belong together")
     if proof.user and proof.token:
         raise ValueError("give a password or a token, not both")
-    authenticator = None
-    plugin: grpc.AuthMetadataPlugin = _TokenPlugin(proof.token)
+    authenticator, given_token = None, None
+    plugin: grpc.AuthMetadataPlugin
     if proof.user:
         plugin = authenticator = Authenticator(
             credentials, user=proof.user, password=proof.password, mechanism=proof.mechanism
         )
+    else:
+        plugin = given_token = GivenToken(proof.token)
     calls = grpc.metadata_call_credentials(plugin)
     return Nodes(
         addresses,
         grpc.composite_channel_credentials(credentials, calls),
         cluster_id=cluster_id,
         authenticator=authenticator,
+        given_token=given_token,
         prefers_sasl=True,
     )

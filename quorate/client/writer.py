@@ -373,7 +373,7 @@ class Writer:
             if self._open.is_over(pending):
                 self._open.forget(pending)
             elif pending.deadline <= now:
-                self._open.give_up(pending, "no answer before the deadline")
+                self._open.give_up(pending, f"no answer before the deadline{self._nodes.lack}")
             else:
                 pending_count += 1
         if pending_count == 0:
