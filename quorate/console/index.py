@@ -24,10 +24,14 @@ from statemachine.sections.partitions import PartitionState
 CHANGES_MAX: Final = 1_000_000
 """Most changes kept; the oldest go first."""
 _TRIM_AT: Final = 10_000
+QUORUM_KIND: Final = "quorum"
+"""Kind of the changes of the voters, which no record of an image describes."""
 LOADED_KINDS: Final = frozenset(
     ("config", "quota", "acl", "scram", "token", "feature", "controller", "transactional-id")
 )
 """Kinds in the table ``entity``; topics, partitions and brokers have pages of their own."""
+SEARCHED_KINDS: Final = ("topic", *sorted(LOADED_KINDS))
+KINDS_OF_HISTORY: Final = ("topic", "partition", "broker", QUORUM_KIND, *sorted(LOADED_KINDS))
 
 NO_LEADER, ONE_COPY, UNDER_REPLICATED, HEALTHY = 3, 2, 1, 0
 """Values of ``partition.problem``, the worst first."""

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from quorate.console.charts import bar, timeline
-from quorate.console.index import LOADED_KINDS
+from quorate.console.index import KINDS_OF_HISTORY, SEARCHED_KINDS
 
 TITLES: Final = {
     "overview": "Overview",
@@ -26,8 +26,6 @@ TITLES: Final = {
     "features": "Features",
 }
 """Views in the navigation, in its order."""
-SEARCHED_KINDS: Final = ("topic", *sorted(LOADED_KINDS))
-KINDS_OF_HISTORY: Final = ("topic", "partition", "broker", *sorted(LOADED_KINDS))
 _TEXT_MAX: Final = 400
 
 

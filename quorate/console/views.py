@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +13,7 @@ from quorate.console.broker_counts import BrokerCounts
 from quorate.console.comparison import diff_document
 from quorate.console.feature_rows import feature_rows
 from quorate.console.follower import ANSWER_SECONDS_MAX, Follower
-from quorate.console.index import Index
+from quorate.console.index import KINDS_OF_HISTORY, SEARCHED_KINDS, Index
 from quorate.console.leadership import leadership_document
 from quorate.console.paging import (
     PAGE_ROWS,
@@ -221,8 +221,12 @@ def brokers(sources: Sources, query: Query) -> Document:
 
 
 def history(sources: Sources, query: Query) -> Document:
-    """Changes with who, when and why, newest first; of one entity, or of all."""
-    kind, name = text_of(query, "kind"), text_of(query, "name")
+    """Changes with who, when and why, newest first; of one entity, or of all.
+
+    Raises:
+        NotFoundError: There is no history of that kind.
+    """
+    kind, name = _kind_of(query, KINDS_OF_HISTORY), text_of(query, "name")
     principal = text_of(query, "principal")
     conditions = [
         f"{column} = ?" for column, value in _given(kind=kind, name=name, principal=principal)
@@ -257,8 +261,12 @@ def diff(sources: Sources, query: Query) -> Document:
 
 
 def search(sources: Sources, query: Query) -> Document:
-    """Entities of any kind whose name contains ``q``."""
-    text, kind = text_of(query, "q"), text_of(query, "kind")
+    """Entities of any kind whose name contains ``q``.
+
+    Raises:
+        NotFoundError: No entities of that kind are searched.
+    """
+    text, kind = text_of(query, "q"), _kind_of(query, SEARCHED_KINDS)
     where, values = " WHERE name LIKE ? ESCAPE '\\'", [like(text)]
     if kind:
         where, values = where + " AND kind = ?", [*values, kind]
@@ -282,6 +290,18 @@ def features(sources: Sources, query: Query) -> Document:
     """Feature levels, and who keeps each from the highest one."""
     del query
     return {"rows": feature_rows(sources.image, sources.follower.features)}
+
+
+def _kind_of(query: Query, kinds: Sequence[str]) -> str:
+    """Return the kind that is asked for; empty if any is.
+
+    Raises:
+        NotFoundError: It is none of ``kinds``, which the message names.
+    """
+    kind = text_of(query, "kind")
+    if kind and kind not in kinds:
+        raise NotFoundError(f"no kind {kind!r} here; there are {', '.join(kinds)}")
+    return kind
 
 
 def _given(**values: str) -> list[tuple[str, str]]:

@@ -8,13 +8,13 @@ from typing import Final
 
 from quorate.client import Client, OffsetOutOfRangeError
 from quorate.console.change_rows import ChangeRow
+from quorate.console.index import QUORUM_KIND
 from quorum.batch import iterate_records, scan_batches
 from quorum.control import decode_control
 from quorum.control_origin import origin_headers
 from quorum.control_records import Voters
 from quorum.v1.metadata_pb2 import FetchLogRequest
 
-KIND: Final = "quorum"
 NAME: Final = "voters"
 
 
@@ -52,7 +52,7 @@ async def find_voter_changes(
                 rows.append(
                     ChangeRow(
                         header.base_offset, header.end_offset, header.epoch, header.max_timestamp,
-                        KIND, NAME, type(content).__name__, False,  # noqa: FBT003 - as columns
+                        QUORUM_KIND, NAME, type(content).__name__, False,  # noqa: FBT003 - as columns
                         who.get("principal"), None, None, who.get("reason"), before, after,
                     )
                 )  # fmt: skip

@@ -19,9 +19,11 @@ from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.console.alerts import AlertStates, alerts_document, own_findings
 from quorate.console.app import make_app
 from quorate.console.binding import Binding
+from quorate.console.entity_records import SHOWN
 from quorate.console.follower import Follower
-from quorate.console.index import Index
+from quorate.console.index import KINDS_OF_HISTORY, QUORUM_KIND, Index
 from quorate.console.views import VIEWS, Sources
+from quorate.timetravel.entities import _NAMERS
 from tests.support.served_node import cluster, serving
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -111,6 +113,45 @@ def test_history_says_who_when_and_why(tmp_path: Path) -> None:
             assert {each["principal"] for each in rows} == {"unauthenticated:tester"}
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("view", ["history", "search"])
+@pytest.mark.parametrize("kind", ["topics", "producer"])
+def test_an_unknown_kind_is_not_found_and_the_error_names_the_kinds(
+    tmp_path: Path, view: str, kind: str
+) -> None:
+    """An empty page would say that nothing of it has ever changed."""
+
+    async def scenario() -> None:
+        async with console(tmp_path) as (web, _client, _sources):
+            page = await web.get(f"/{view}", params={"kind": kind})
+            document = await web.get(f"/api/{view}", params={"kind": kind})
+            assert (page.status_code, document.status_code) == (404, 404)
+            error = document.json()[view]["error"]
+            assert error.startswith(f"no kind '{kind}' here; there are topic, ")
+            assert f"no kind &#39;{kind}&#39; here" in page.text
+            known = error.partition("there are ")[2].split(", ")
+            assert {"acl", "config", "topic"} <= set(known)
+            for each in known:
+                assert (await web.get(f"/{view}", params={"kind": each})).status_code == 200
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("view", ["leadership", "features", "search", "brokers"])
+def test_a_page_links_to_histories_that_there_are(tmp_path: Path, view: str) -> None:
+    async def scenario() -> None:
+        async with console(tmp_path) as (web, _client, _sources):
+            for link in Tags((await web.get(f"/{view}")).text).links:
+                assert not link.startswith("/history") or (await web.get(link)).is_success, link
+
+    asyncio.run(scenario())
+
+
+def test_every_kind_of_change_has_a_history() -> None:
+    """What a batch may change, by its record; see ``changed_keys``. Voters have no record there."""
+    kinds = {kind for each, (kind, _) in _NAMERS.items() if each.API_KEY in SHOWN}
+    assert kinds | {QUORUM_KIND} == set(KINDS_OF_HISTORY)
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
