@@ -77,6 +77,7 @@ class Pending:
         "attempts",
         "command",
         "deadline",
+        "denial",
         "done",
         "has_number",
         "is_init",
@@ -112,6 +113,17 @@ class Pending:
         """How often it may have reached a server under its present number."""
         self.was_oldest = False
         """Whether its number was the oldest open one of its session when it was last sent."""
+        self.denial: ClientError | None = None
+        """Why it gets no producer. It is a dry run then, whose own refusal says more."""
+
+    def deny(self, denial: ClientError) -> bool:
+        """Make it a dry run without a number; False if it cannot be one."""
+        kind = self.command.WhichOneof("kind")
+        if kind is None or not hasattr(getattr(self.command, kind), "dry_run"):
+            return False
+        getattr(self.command, kind).dry_run = True
+        self.has_number, self.denial = False, denial
+        return True
 
 
 PendingProducerSession: TypeAlias = ProducerSession[Pending]

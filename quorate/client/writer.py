@@ -263,9 +263,8 @@ class Writer:
 
     def _new_init(self) -> Pending:
         self._producer_sessions.opening += 1
-        done: asyncio.Future[Applied] = self._loop.create_future()
         command = Command(init_producer_id=self._producer_sessions.request())
-        return Pending(command, done, float("inf"), 0, is_init=True)
+        return Pending(command, self._loop.create_future(), float("inf"), 0, is_init=True)
 
     # ------------------------------------------------------------------ answers
 
@@ -304,7 +303,9 @@ class Writer:
             self._add_producer(InitProducerIdResult.of(answer.result.init_producer_id))
             return
         self._open.release(pending)
-        if not pending.done.done():
+        if pending.denial is not None:
+            self._open.fail(pending, pending.denial)
+        elif not pending.done.done():
             pending.done.set_result(Applied.of(answer))
 
     def _add_producer(self, found: InitProducerIdResult) -> None:
@@ -319,7 +320,7 @@ class Writer:
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._move)
         elif answer_class is not AnswerClass.REDIRECTED:
             producers = self._producer_sessions
-            self._open.fail_fresh(producers.init_refused(producers.refusal(None, answer)))
+            self._open.refuse_producer(producers.init_refused(producers.refusal(None, answer)))
 
     def _on_refusal(self, pending: Pending, answer_class: AnswerClass, answer: WriteAnswer) -> None:
         session, producers = pending.producer_session, self._producer_sessions

@@ -108,6 +108,22 @@ def test_the_audit_log_names_the_user(tmp_path: Path) -> None:
     with_node(tmp_path, scenario)
 
 
+def test_a_user_without_rights_hears_which_right_a_command_needs(tmp_path: Path) -> None:
+    """And not of the producer id, which comes with any right to change something."""
+
+    async def scenario(at: Setting) -> None:
+        await at.admin.alter_user_scram_credentials([scram_upsertion("bob", "eraser")])
+        async with at.client(user="bob", password="eraser") as bob:
+            for command, lack in (
+                (wire.Command(create_topic=wire.CreateTopic(name="new")), "CREATE TOPIC new"),
+                (wire.Command(elect_leaders=wire.ElectLeaders()), "ALTER CLUSTER kafka-cluster"),
+            ):
+                with pytest.raises(RefusedError, match=f"User:bob may not: {lack}$"):
+                    await bob.write(command)
+
+    with_node(tmp_path, scenario)
+
+
 def test_wrong_passwords_and_unknown_users_are_refused_alike_and_equally_late(
     tmp_path: Path,
 ) -> None:
