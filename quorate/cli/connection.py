@@ -165,7 +165,12 @@ async def _ask(
             raise UnreachableError(found) from error
         raise CliError(str(error), code=refusal_exit(error.code)) from error
     except library.RefusedError as error:
-        raise CliError(str(error), code=refusal_exit(error.code)) from error
+        is_unknown = error.code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        raise CliError(
+            str(error),
+            hint="check --sasl-user and its password, or --sasl-token-file" if is_unknown else "",
+            code=refusal_exit(error.code),
+        ) from error
     except library.ClientError as error:
         raise CliError(str(error)) from error
 

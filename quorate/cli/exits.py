@@ -123,8 +123,6 @@ def hint_for(error: Exception) -> str:
         return "leave the file as it is; see docs/operations/recover.md, section Election-state"
     if isinstance(error, _DAMAGE):
         return "leave the file as it is; see docs/operations/recover.md, section Damage"
-    if isinstance(error, CommandError) and error.code is ErrorCode.SASL_AUTHENTICATION_FAILED:
-        return "check --sasl-user and its password, or --sasl-token-file"
     if isinstance(error, CommandError) and error.code.is_retriable:
         return "try again; `quorate quorum describe` shows whether there is a leader"
     return ""

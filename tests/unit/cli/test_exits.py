@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit, exit_for, exit_for_code, hint_for
 from quorate.cli.main import cli
+from quorate.cli.session import Session
+from quorate.client.errors import RefusedError
 from quorum import errors
 from quorum.errors import CommandError, ErrorCode
 
@@ -85,8 +88,25 @@ def test_hints_name_the_next_step() -> None:
     assert "operations/recover.md" in hint_for(errors.CorruptBatchError("x"))
     assert "operations/recover.md" in hint_for(errors.IdentityDamagedError("x"))
     assert hint_for(CliError("x", hint="do this")) == "do this"
-    refused = CommandError(ErrorCode.SASL_AUTHENTICATION_FAILED, "x")
-    assert "--sasl-user" in hint_for(refused)
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        (ErrorCode.SASL_AUTHENTICATION_FAILED, "--sasl-user"),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ""),
+    ],
+)
+def test_who_is_not_authenticated_learns_which_options_say_who_calls(
+    code: ErrorCode, hint: str
+) -> None:
+    async def refused(_client: object) -> None:
+        raise RefusedError(code, "no")
+
+    with pytest.raises(CliError) as found:
+        ask(Session(bootstrap=("127.0.0.1:1",)), refused)
+    assert hint in found.value.hint
+    assert bool(found.value.hint) is bool(hint)
 
 
 def test_without_a_terminal_the_question_is_shown_that_yes_would_answer() -> None:
