@@ -11,6 +11,7 @@ import click
 from quorate import client as library
 from quorate.cli.connection import client_of
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.patience import UnreachableError, unless_unreachable
 from quorate.cli.quorum_view import directory_text
 from quorate.cli.session import Session
 from quorate.config.addresses import WILDCARD_HOSTS, parse_address
@@ -43,6 +44,19 @@ def _parse_endpoints(
     return tuple(parse_endpoint(each) for each in values)
 
 
+def _parse_at(_context: object, _parameter: object, value: str | None) -> str | None:
+    if value is not None:
+        _host_and_port(value)
+    return value
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    try:
+        return parse_address(address)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 def parse_endpoint(text: str) -> Endpoint:
     """The endpoint of ``NAME://host:port``.
 
@@ -52,10 +66,7 @@ def parse_endpoint(text: str) -> Endpoint:
     name, separator, address = text.partition("://")
     if not separator or not name:
         raise click.BadParameter(f"{text!r} is not NAME://host:port")
-    try:
-        host, port = parse_address(address)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+    host, port = _host_and_port(address)
     if host in WILDCARD_HOSTS or port == 0:
         raise click.BadParameter(f"{text!r}: no other node can reach that")
     return Endpoint(name=name, host=host, port=port)
@@ -76,7 +87,7 @@ def place_options(function: Function) -> Function:
         metavar="NAME://HOST:PORT", help="Where it is reached; the replicas' listener first.",
     )(function)  # fmt: skip
     return click.option(
-        "--at", metavar="HOST:PORT",
+        "--at", metavar="HOST:PORT", callback=_parse_at,
         help="Ask the node itself there for its directory id and endpoints.",
     )(function)  # fmt: skip
 
@@ -93,10 +104,13 @@ async def find_place(
         return Place(directory_id, endpoints)
     try:
         async with client_of(session, (at,)) as there:
-            found = await there.describe_quorum(from_leader=False)
-    except library.UnavailableError as error:
+            found = await unless_unreachable(
+                session, (at,), there.describe_quorum(from_leader=False)
+            )
+    except (UnreachableError, library.UnavailableError) as error:
+        why = error.obstacles[at].cause if isinstance(error, UnreachableError) else str(error)
         raise CliError(
-            f"node {node} does not answer at {at}: {error}",
+            f"node {node} does not answer at {at}: {why}",
             hint="start it, and name its client address; --endpoint needs no answer from it",
             code=Exit.UNREACHABLE,
         ) from error

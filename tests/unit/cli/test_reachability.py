@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from quorate.cli.connection import _unavailable
+from quorate.cli.exits import CliError
+from quorate.cli.quorum_places import find_place
 from quorate.cli.session import Session
 from quorum.transport.security import TlsFiles
 from tests.support import certificates, fork_server
@@ -85,6 +87,22 @@ def test_a_refused_connection() -> None:
         f"error: cannot reach the cluster through {address}: connection refused: nothing listens "
         "there (start the node, or name another with --bootstrap)\n"
     )
+
+
+def test_where_a_new_voter_is_not() -> None:
+    """`add-voter --at`: the leader answers, and the node that it asks about does not."""
+    address = closed_port()
+    with pytest.raises(CliError) as found:
+        asyncio.run(find_place(Session(), address, 4, b"", ()))
+    assert found.value.message == (
+        f"node 4 does not answer at {address}: connection refused: nothing listens there"
+    )
+
+
+@pytest.mark.parametrize("address", ["n4", "n4:port", "n4:70000"])
+def test_no_address_of_a_new_voter(address: str) -> None:
+    status, _, err, _ = ran("quorum", "add-voter", "4", "--at", address)
+    assert (status, repr(address) in err) == (2, True)
 
 
 def test_an_unknown_name() -> None:
