@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from quorate import client as library
@@ -11,7 +11,7 @@ from quorate.cli.connection import client_of
 from quorate.cli.patience import UnreachableError, unless_unreachable
 from quorate.cli.reachability import SERVES_NO_CLIENTS
 from quorate.cli.session import Session
-from quorate.client.node_addresses import address_of
+from quorate.client.node_addresses import address_of, likely_addresses
 from quorate.client.results.admin import DescribeQuorumResponse
 
 ASKED_MAX = 20
@@ -43,15 +43,30 @@ async def ask_each(session: Session, addresses: Iterable[str]) -> list[Asked]:
 
 
 async def ask_all(session: Session, servers: Collection[str]) -> list[Asked]:
-    """Ask the servers, then the other nodes that these know, each by its clients' address."""
+    """Ask the servers, then the other nodes that these know, each by its clients' address.
+
+    Where only the peers' address of a node is known, it is asked at its likely one for clients.
+    """
     first = await ask_each(session, servers)
-    seen = {each.answer.node_id for each in first if each.answer is not None}
+    answers = [each.answer for each in first if each.answer is not None]
+    seen = {each.node_id for each in answers}
     further: dict[int, str] = {}
-    for each in first:
-        if each.answer is not None:
-            further |= addresses_of(each.answer, is_sasl=session.is_sasl)
+    guessed: dict[str, tuple[int, str]] = {}
+    for answer in answers:
+        found = likely_addresses(answer, is_sasl=session.is_sasl)
+        likely = {node: place for node, place in found.items() if place}
+        guessed |= {place: (node, answer.cluster_id) for node, place in likely.items()}
+        further |= {**addresses_of(answer, is_sasl=session.is_sasl), **likely}
     rest = sorted({further[node] for node in further.keys() - seen} - set(servers))
-    return first + await ask_each(session, rest)
+    return first + [_checked(each, guessed) for each in await ask_each(session, rest)]
+
+
+def _checked(asked: Asked, guessed: Mapping[str, tuple[int, str]]) -> Asked:
+    """Return what came back; without the answer of another node than was expected at a guess."""
+    answer, expected = asked.answer, guessed.get(asked.address)
+    if answer is None or expected in (None, (answer.node_id, answer.cluster_id)):
+        return asked
+    return Asked(asked.address, None, "another node answers there")
 
 
 def addresses_of(answer: DescribeQuorumResponse, *, is_sasl: bool = False) -> dict[int, str]:

@@ -18,6 +18,7 @@ from quorate.cli.quorum_disqualified import removed_observers
 from quorate.cli.quorum_view import observers_of, voters_of
 from quorate.cli.reachability import SERVES_NO_CLIENTS
 from quorate.cli.session import Session
+from quorate.client.node_addresses import likely_addresses
 from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.quorum_arithmetic import Condition, Replica
 
@@ -29,6 +30,8 @@ _SEEN_BY_LEADER = {
     Condition.UNKNOWN: "the leader has not heard from it yet",
 }
 
+_NOT_ASKED = "not asked, as no node knows where: add its {} to --bootstrap"
+
 
 @click.command(cls=SessionCommand)
 @wide_option
@@ -36,10 +39,12 @@ _SEEN_BY_LEADER = {
 def health(session: Session) -> None:
     """Ask every node how it is: one line each.
 
-    Asks the nodes of --bootstrap and all others that these know, each for itself. A node whose
-    address for clients nobody knows is well if its leader says so. Exit code 0: a
-    leader, and no node with a problem. 3: a leader, and problems. 7: no leader, or nobody answers.
-    6: no node may be asked, for want of a right or password.
+    Asks the nodes of --bootstrap and all others that these know, each for itself. Where peers and
+    clients have listeners of their own, the others are asked at the same port as the one that
+    answers. A node that cannot be asked so is well if its leader says so: its note says what to
+    add to --bootstrap. Exit code 0: a leader, and no node with a problem. 3: a leader, and
+    problems. 7: no leader, or nobody answers. 6: no node may be asked, for want of a right or
+    password.
     """
     asked = asyncio.run(ask_all(session, session.servers()))
     report = evaluate(asked, is_sasl=session.is_sasl)
@@ -85,7 +90,8 @@ class HealthReport:
 
 def evaluate(asked: Sequence[Asked], *, is_sasl: bool = False) -> HealthReport:
     """Evaluate what was asked at each address. Of several that say they lead the latest counts."""
-    by_node = {each.answer.node_id: each for each in asked if each.answer is not None}
+    # A server named in --bootstrap comes before what was found.
+    by_node = {each.answer.node_id: each for each in reversed(asked) if each.answer is not None}
     answers = {node: each.answer for node, each in by_node.items() if each.answer is not None}
     leader = max(
         (each for each in answers.values() if each.is_leader),
@@ -98,21 +104,26 @@ def evaluate(asked: Sequence[Asked], *, is_sasl: bool = False) -> HealthReport:
     if leader is not None:
         replicas = {each.id: each for each in observers_of(leader)}
         replicas |= {each.id: each for each in voters_of(leader).voters}
-    addresses = {} if best is None else addresses_of(best, is_sasl=is_sasl)
+    addresses, likely = {}, {}
+    if best is not None:
+        addresses = addresses_of(best, is_sasl=is_sasl)
+        likely = likely_addresses(best, is_sasl=is_sasl)
     failures = {each.address: each.failure for each in asked if each.answer is None}
+    listener = "listeners.sasl" if is_sasl else "listeners.client"
     rows = [
         _row(
             node,
             is_voter=node in voters,
             answer=answers.get(node),
             address=by_node[node].address if node in by_node else addresses.get(node, ""),
+            unasked=_unasked(likely[node], failures, listener) if node in likely else "",
             failures=failures,
             seen=replicas.get(node),
             leader=leader,
         )
         for node in sorted(voters | answers.keys() | replicas.keys())
     ]
-    named = {row["address"] for row in rows}
+    named = {row["address"] for row in rows} | {*addresses.values(), *likely.values()}
     rows += [
         _unknown_row(address, failure)
         for address, failure in failures.items()
@@ -151,20 +162,24 @@ def _row(
     is_voter: bool,
     answer: DescribeQuorumResponse | None,
     address: str,
+    unasked: str,
     failures: Mapping[str, str],
     seen: Replica | None,
     leader: DescribeQuorumResponse | None,
 ) -> dict[str, object]:
     is_leader = leader is not None and node == leader.node_id
     problems, notes = [], []
-    if answer is None and (is_voter or address):
+    if answer is None and unasked and seen is not None:
+        # Its address is that of its peers' listener, whatever answers there.
+        address = ""
+        notes.append(unasked)
+    elif answer is None and (is_voter or address):
         failure = failures.get(address, "its address is not known")
         is_seen_well = seen is not None and seen.condition not in _SEEN_BY_LEADER
         if is_seen_well and (not address or failure == SERVES_NO_CLIENTS.cause):
-            # Other nodes know the address of its peers' listener alone.
-            notes.append("not asked: --bootstrap lacks its address for clients")
+            notes.append(_NOT_ASKED.format("address for clients"))
         else:
-            problems.append(failure)
+            problems.append(unasked or failure)
     if answer is not None:
         problems += _own_problems(answer, leader)
     is_disqualified = leader is not None and any(
@@ -197,6 +212,12 @@ def _row(
         "problem": "; ".join(problems),
         "note": "; ".join(notes),
     }
+
+
+def _unasked(likely: str, failures: Mapping[str, str], listener: str) -> str:
+    """Say of a node whose address for clients is not known what to do about it."""
+    tried = f" (nor at {likely}: {failures[likely]})" if likely in failures else ""
+    return _NOT_ASKED.format(f"`{listener}`") + tried
 
 
 def _own_problems(

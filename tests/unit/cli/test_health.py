@@ -19,6 +19,7 @@ from quorate.cli.main import main
 from quorate.cli.reachability import SERVES_NO_CLIENTS
 from quorate.cli.session import Session
 from quorate.client.errors import RefusedError
+from quorate.client.node_addresses import likely_addresses
 from quorate.client.results.admin import (
     DescribeQuorumResponse,
     QuorumNode,
@@ -231,21 +232,93 @@ def test_what_a_node_says_about_itself(fields: dict[str, str], words: str) -> No
     assert problems(well(1), well(2, **fields), well(3)) == {2: words}
 
 
-def test_a_node_whose_address_for_clients_nobody_knows_is_well_if_its_leader_says_so() -> None:
-    """The voters' record has the peers' address alone; only the leader announces the others."""
-    peers = (Endpoint(name="CONTROLLER", host="n2", port=9094),)
-    leading = answer(1)
-    first, _, third = leading.nodes
-    known = (first, QuorumNode(node_id=2, endpoints=peers), third)
-    leader = Asked("n1:9093", replace(leading, nodes=known))
-    wrong_port = Asked("n2:9094", None, SERVES_NO_CLIENTS.cause)
-    report = evaluate([leader, wrong_port, well(3)])
+def with_listeners(
+    found: Any, *, peer_ports: tuple[int, ...] = (9094, 9094, 9094), own: bool = True
+) -> Any:
+    """The answer where peers have a listener of their own: only the leader's entry has both."""
+    nodes = [
+        QuorumNode(
+            node_id=each,
+            endpoints=[
+                Endpoint(name="CONTROLLER", host=f"n{each}", port=peer_ports[each - 1]),
+                *([Endpoint(name="CLIENT", host=f"n{each}", port=9093)] if each == 1 else ()),
+            ],
+        )
+        for each in (1, 2, 3)
+    ]
+    shown = [
+        Endpoint(name="CONTROLLER", host=f"n{found.node_id}", port=9094),
+        Endpoint(name="CLIENT", host=f"n{found.node_id}", port=9093),
+    ]
+    return replace(found, nodes=nodes, own_endpoints=shown if own else ())
+
+
+def test_nodes_with_a_listener_for_peers_are_asked_at_the_port_for_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same port as that of the node that answers; another node's answer there is dropped."""
+    found = {
+        "n2:9093": with_listeners(answer(2)),
+        "n1:9093": with_listeners(answer(1)),
+        "n3:9093": replace(answer(3), node_id=7),
+    }
+    seen: list[str] = []
+
+    async def asked(_session: object, address: str) -> Asked:
+        seen.append(address)
+        return Asked(address, found[address])
+
+    monkeypatch.setattr(each_node, "_asked", asked)
+    report = evaluate(asyncio.run(each_node.ask_all(Session(), ["n2:9093"])))
+    assert sorted(seen) == ["n1:9093", "n2:9093", "n3:9093"]
+    assert [row["node_id"] for row in report.rows] == [1, 2, 3]
+    assert [row["address"] for row in report.rows] == ["n1:9093", "n2:9093", ""]
     assert report.is_healthy
-    assert [bool(row["note"]) for row in report.rows] == [False, True, False]
-    silent = replace(answer(1, silent=(2,)), nodes=known)
-    found = problems(Asked("n1:9093", silent), wrong_port, well(3))
-    assert list(found) == [2]
-    assert str(found[2]).startswith(SERVES_NO_CLIENTS.cause)
+    note = str(report.rows[2]["note"])
+    assert note == (
+        "not asked, as no node knows where: add its `listeners.client` to --bootstrap (nor at "
+        "n3:9093: another node answers there)"
+    )
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("failure", [SERVES_NO_CLIENTS.cause, "connection refused"])
+def test_a_node_that_cannot_be_asked_is_as_well_as_its_leader_says(failure: str, own: bool) -> None:
+    """Whatever its peers' port says to a client; the note says what to do."""
+    ports = (9094, 9095, 9096)
+    leading = with_listeners(answer(1), peer_ports=ports, own=own)
+    failed = [Asked("n2:9095", None, failure), Asked("n3:9096", None, failure)]
+    report = evaluate([Asked("n1:9093", leading), *failed])
+    assert report.is_healthy
+    assert [(row["address"], row["note"]) for row in report.rows[1:]] == [
+        ("", "not asked, as no node knows where: add its `listeners.client` to --bootstrap")
+    ] * 2
+    silent = with_listeners(answer(1, silent=(2,)), peer_ports=ports, own=own)
+    assert problems(Asked("n1:9093", silent), *failed) == {
+        2: "silent: the leader hears nothing from it"
+    }
+
+
+def test_without_a_leader_a_node_that_cannot_be_asked_has_a_problem() -> None:
+    lost = with_listeners(answer(2, leader=-1), peer_ports=(9094, 9095, 9096))
+    found = problems(Asked("n2:9093", lost))
+    assert "add its `listeners.client` to --bootstrap" in str(found[3])
+
+
+def test_nodes_that_share_a_port_are_asked_there() -> None:
+    shared = [Endpoint(name="CONTROLLER", host="n1", port=9093)]
+    nodes = [
+        QuorumNode(
+            node_id=each, endpoints=[Endpoint(name="CONTROLLER", host=f"n{each}", port=9093)]
+        )
+        for each in (1, 2, 3)
+    ]
+    leading = replace(answer(1), nodes=nodes, own_endpoints=shared)
+    assert likely_addresses(leading) == {}
+    assert problems(Asked("n1:9093", leading), gone(2), gone(3)) == {
+        2: "connection refused",
+        3: "connection refused",
+    }
 
 
 def test_with_a_password_nodes_are_asked_at_the_listener_for_passwords() -> None:
