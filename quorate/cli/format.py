@@ -15,6 +15,7 @@ from quorate.cli.output import Result
 from quorate.cli.session import Session
 from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
 from quorate.config.voter_addresses import parse_voter
+from quorum.errors import IdentityDamagedError, IdentityError
 from quorum.log.filesystem import OsFileSystem
 from quorum.types import (
     ZERO_UUID,
@@ -128,7 +129,17 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
         kraft_version=kraft_version,
         log_incarnation_id=_incarnation_id(log_incarnation),
     )
-    report = format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
+    try:
+        report = format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
+    except IdentityDamagedError:
+        raise
+    except IdentityError as error:
+        # The hint elsewhere is to run `quorate format`.
+        raise CliError(
+            str(error),
+            hint="nothing was changed; start its node, or name another folder with --data-dir",
+            code=Exit.USAGE,
+        ) from error
     session.show(_shown(plan, report))
     if report.was_formatted:
         session.announce("was formatted already; nothing changed")

@@ -111,10 +111,14 @@ def test_under_kafkas_codec_an_older_kafka_reads_the_files_too(
     assert "metadata.version 33: Kafka 4.4 and later read these files" in messages[2]
 
 
-def test_formatting_twice_needs_to_be_asked_for(tmp_path: Path) -> None:
+def test_formatting_twice_needs_to_be_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert fmt(tmp_path / "d", "--standalone") == 0
     before = (tmp_path / "d" / "meta.properties").read_bytes()
     assert fmt(tmp_path / "d", "--standalone") == 2
+    error = capsys.readouterr().err
+    assert "is formatted already (nothing was changed; start its node, or name another" in error
     assert fmt(tmp_path / "d", "--standalone", "--ignore-formatted") == 0
     assert (tmp_path / "d" / "meta.properties").read_bytes() == before
 
