@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 
 from quorate.controller.publishing import CheckpointProgress
+from quorate.server import process
 from quorate.server.ending import Ending
 from quorate.server.guest import Guest
 from quorate.server.node import ServerNode
@@ -105,6 +108,77 @@ def test_a_failure_after_the_request_is_kept(at: str) -> None:
     done, failure = asyncio.run(run())
     assert done == ["start", "transfer_leadership", "stop"]
     assert isinstance(failure, StorageError)
+
+
+class OnRelease(logging.Handler):
+    """Takes down when the node gives back the memory of its start, and stops the node then."""
+
+    def __init__(self, node: Node, ending: Ending) -> None:
+        super().__init__()
+        self._node = node
+        self._ending = ending
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "event=start_pages_released bytes=" in record.getMessage():
+            self._node.done.append("release")
+            self._ending.ask()
+
+
+@pytest.fixture
+def release_s(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
+    """Sets the delay of the release; the node's log is on."""
+    level = process._log.level
+    process._log.setLevel(logging.INFO)
+    yield lambda seconds: monkeypatch.setattr(process, "_RELEASE_S", seconds)
+    process._log.setLevel(level)
+
+
+def test_the_memory_of_the_start_is_given_back_while_the_node_serves(
+    release_s: Callable[[float], None],
+) -> None:
+    async def run() -> list[str]:
+        ending = Ending()
+        node = Node(ending, "", None)
+        handler = OnRelease(node, ending)
+        process._log.addHandler(handler)
+        try:
+            await asyncio.wait_for(live(cast("ServerNode", node), ending, ServiceManager({})), 60)
+        finally:
+            process._log.removeHandler(handler)
+        return node.done
+
+    release_s(0)
+    assert asyncio.run(run()) == ["start", "release", "transfer_leadership", "stop"]
+
+
+def test_a_node_that_stops_before_the_release_leaves_no_timer(
+    release_s: Callable[[float], None],
+) -> None:
+    delay = 3_600.0
+
+    async def run() -> list[asyncio.TimerHandle]:
+        ending = Ending()
+        node = Node(ending, "", None)
+        loop = asyncio.get_running_loop()
+        call_later, timers = loop.call_later, []
+
+        def watched(seconds: float, *arguments: Any, **options: Any) -> asyncio.TimerHandle:
+            timer = call_later(seconds, *arguments, **options)
+            if seconds == delay:
+                timers.append(timer)
+            return timer
+
+        loop.call_later = watched  # type: ignore[method-assign]
+
+        async def guest(_host: ServerNode, _must_end: asyncio.Event) -> None:
+            assert [each.cancelled() for each in timers] == [False]
+
+        await live_with(guest, node, ending)
+        return timers
+
+    release_s(delay)
+    (timer,) = asyncio.run(run())
+    assert timer.cancelled()
 
 
 async def live_with(guest: Guest, node: Node, ending: Ending) -> None:
