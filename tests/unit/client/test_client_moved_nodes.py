@@ -15,7 +15,7 @@ import pytest
 
 from quorate.client import TOPIC, BlockingClient, Client, channels
 from quorate.client.channels import Nodes
-from quorate.client.limits import RESOLUTION_PAUSE_MS
+from quorate.client.limits import CLIENT_OPTIONS, RESOLUTION_PAUSE_MS
 from tests.support.moving_node import name_server, silent_address
 from tests.support.served_node import FakeNode, cluster, serving, start, stop
 
@@ -116,29 +116,70 @@ def test_a_node_keeps_its_connection() -> None:
     asyncio.run(scenario())
 
 
-def test_an_idle_client_does_not_call_on_a_dead_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gRPC alone would repeat its attempts four times a second, for ever."""
-    monkeypatch.setattr(channels, "REST_SECONDS", 0.5)
-    attempts = 0
+class DeadNode:
+    """An address where every connection is closed at once; counts the attempts."""
 
-    def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal attempts
-        attempts += 1
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.address = ""
+        self._is_called = asyncio.Condition()
+
+    async def __aenter__(self) -> DeadNode:
+        self._server = await asyncio.start_server(self._refuse, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._server.close()
+
+    async def is_called(self, times: int) -> None:
+        """Wait for so many further attempts."""
+        last = self.attempts + times
+        async with self._is_called:
+            await self._is_called.wait_for(lambda: self.attempts >= last)
+
+    async def _refuse(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
+        async with self._is_called:
+            self.attempts += 1
+            self._is_called.notify_all()
+
+
+def test_an_idle_client_does_not_call_on_a_dead_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gRPC alone would repeat its attempts four times a second, for ever.
+
+    A channel that nobody gives up is the clock: it is as slow as the machine.
+    """
+    monkeypatch.setattr(channels, "REST_SECONDS", 0.5)
 
     async def scenario() -> None:
         _, (node,) = cluster(1)
-        dead = await asyncio.start_server(refuse, "127.0.0.1", 0)
-        address = f"127.0.0.1:{dead.sockets[0].getsockname()[1]}"
-        async with dead, serving(node), Client([address, node.address]) as client:
+        async with (
+            DeadNode() as dead,
+            DeadNode() as clock,
+            serving(node),
+            Client([dead.address, node.address]) as client,
+            grpc.aio.insecure_channel(clock.address, options=CLIENT_OPTIONS) as ticking,
+        ):
+            ticking.get_state(try_to_connect=True)
+            called = asyncio.ensure_future(dead.is_called(2))
             await write(client)
-            await asyncio.sleep(2 * channels.REST_SECONDS + PAUSE_S)
-            before = attempts
-            assert before > 1
-            await asyncio.sleep(1.0)
-            assert attempts == before
+            await called
+            while client._nodes._nodes[dead.address] is not None:
+                await clock.is_called(1)
+            # An attempt may have been under way.
+            await clock.is_called(2)
+            before = dead.attempts
+            await clock.is_called(4)
+            assert dead.attempts == before
             # Nor is it forgotten.
             with pytest.raises(grpc.RpcError):
-                await client._nodes.node(address).metadata.ListTopics(None, timeout=SECONDS_MAX)
+                await client._nodes.node(dead.address).metadata.ListTopics(
+                    None, timeout=SECONDS_MAX
+                )
 
-    asyncio.run(scenario())
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await scenario()
+
+    asyncio.run(bounded())
