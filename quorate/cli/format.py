@@ -85,7 +85,7 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
     """
     # Loaded here: help needs neither a configuration nor records.
     from quorate.features import KRAFT_VERSION_MAX, readers_of
-    from quorate.formatting import FormatPlan, format_directory
+    from quorate.formatting import FormatPlan
     from statemachine.feature_levels import KRAFT_VERSION
     from statemachine.records import METADATA_VERSION
 
@@ -129,8 +129,22 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
         kraft_version=kraft_version,
         log_incarnation_id=_incarnation_id(log_incarnation),
     )
+    report = _formatted(plan, ignore_formatted=ignore_formatted)
+    session.show(_shown(plan, report))
+    if report.was_formatted:
+        session.announce("was formatted already; nothing changed")
+    elif not is_native:
+        session.announce(
+            f"{METADATA_VERSION} {levels[METADATA_VERSION]}: Kafka {readers_of(levels)} and later "
+            "read these files, older releases refuse them"
+        )
+
+
+def _formatted(plan: FormatPlan, *, ignore_formatted: bool) -> FormatReport:
+    from quorate.formatting import format_directory
+
     try:
-        report = format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
+        return format_directory(OsFileSystem(), plan, ignore_formatted=ignore_formatted)
     except IdentityDamagedError:
         raise
     except IdentityError as error:
@@ -140,14 +154,6 @@ def format_command(session: Session, file: Path | None, settings: tuple[str, ...
             hint="nothing was changed; start its node, or name another folder with --data-dir",
             code=Exit.USAGE,
         ) from error
-    session.show(_shown(plan, report))
-    if report.was_formatted:
-        session.announce("was formatted already; nothing changed")
-    elif not is_native:
-        session.announce(
-            f"{METADATA_VERSION} {levels[METADATA_VERSION]}: Kafka {readers_of(levels)} and later "
-            "read these files, older releases refuse them"
-        )
 
 
 def _incarnation_id(text: str | None) -> Uuid:
