@@ -18,6 +18,8 @@ from quorum.errors import CorruptBatchError
 from quorum.log.layout import parse_segment_name
 from snapshot.naming import parse_name
 
+_SUFFIXES = (".log", ".checkpoint")
+
 
 @dataclass(slots=True)
 class OffsetRange:
@@ -75,9 +77,12 @@ def show_file(
             rows = _rows(wanted, with_records, show_secrets)
             session.stream(kind, {"file": str(path)}, rows)
     except CorruptBatchError as error:
+        is_log = error.position > 0 or path.suffix in _SUFFIXES
         raise CliError(
             str(error),
-            hint="every checksum before this position is right",
+            hint="every checksum before this position is right"
+            if is_log
+            else "segments end in .log and checkpoints in .checkpoint; is this another file?",
             code=Exit.DAMAGED,
         ) from error
 

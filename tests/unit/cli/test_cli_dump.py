@@ -359,6 +359,20 @@ def test_a_dump_succeeds_when_its_node_trims_before_the_epochs_are_checked(
 
 
 @pytest.mark.parametrize(
+    ("name", "hint"),
+    [("node.toml", "is this another file?"), ("00000000000000000000.log", "every checksum before")],
+)
+def test_a_file_of_another_kind_is_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, hint: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"[node]\nid = 1\n" * 20)
+    status, rows, errors = dumped(capsys, str(path))
+    assert (status, rows) == (8, [])
+    assert hint in errors
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("00000000000000000000.timeindex", "index by time, of Kafka's"),
