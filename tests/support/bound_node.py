@@ -69,3 +69,8 @@ async def bound_node(
     finally:
         await made.stop()
         assert failures == []
+
+
+def is_refused_by_role(text: str, method: str) -> bool:
+    """Whether a call's status says that no role of its caller may call the method."""
+    return text.endswith(f": {method}") and (" may not: " in text or "authenticate first" in text)

@@ -20,7 +20,7 @@ from jwt.algorithms import ECAlgorithm
 
 from quorate.services.roles import RULES, Role
 from quorum.transport.security import TlsFiles
-from tests.support.bound_node import bound_node
+from tests.support.bound_node import bound_node, is_refused_by_role
 from tests.support.certificates import authority, caller, node
 from tests.support.revoked_list import write_list
 
@@ -55,7 +55,7 @@ def has_role(role: Role) -> Callable[[str, Outcome], bool]:
     """Whether a method that is served was refused for its role, or was not, as the table says."""
 
     def check(method: str, found: Outcome) -> bool:
-        is_refused = found[1].endswith(f"may not: {method}")
+        is_refused = is_refused_by_role(found[1], method)
         return found != NOT_SERVED and is_refused is (role not in RULES[method].roles)
 
     return check

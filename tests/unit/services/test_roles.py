@@ -22,7 +22,7 @@ import quorum.v1
 from quorate.client import Client, scram_upsertion
 from quorate.services.roles import RULES, Role
 from quorum.transport.security import TlsFiles
-from tests.support.bound_node import bound_node
+from tests.support.bound_node import bound_node, is_refused_by_role
 from tests.support.certificates import authority, caller, node
 from tests.support.scram_calls import token_of
 
@@ -165,7 +165,7 @@ async def wrong_outcomes(
                 is_right = said == "Method not found!"
             else:
                 row = allowed[service.rpartition(".")[2], name]
-                is_right = said.endswith(f"may not: {method}") is not (role.value in row)
+                is_right = is_refused_by_role(said, method) is not (role.value in row)
             if not is_right:
                 wrong.append((role.value, method, said))
     return wrong
