@@ -17,7 +17,6 @@ See: docs/adr/0060-watchers-are-woken-in-steps.md.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import NamedTuple
 
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
@@ -105,6 +104,16 @@ class ChangeFeed:
         return await self._at(_Place(offset, is_typed, with_secrets))
 
     async def _at(self, place: _Place) -> ChangeMessage:
+        task = self._conversion(place)
+        try:
+            # One watcher's end must not take the message away from the others.
+            return task.result() if task.done() else await asyncio.shield(task)
+        except BaseException:
+            self._forget_failed(place, task)
+            raise
+
+    def _conversion(self, place: _Place) -> asyncio.Task[ChangeMessage]:
+        """Return what makes the message of a place, or has made it."""
         task = self._cached.get(place)
         if task is None:
             task = asyncio.create_task(self._convert(place))
@@ -112,13 +121,12 @@ class ChangeFeed:
             if len(self._cached) > CACHED_MESSAGES_MAX:
                 del self._cached[next(iter(self._cached))]
             task.add_done_callback(self._drop_oldest)
-        try:
-            # One watcher's end must not take the message away from the others.
-            return task.result() if task.done() else await asyncio.shield(task)
-        except BaseException:
-            if task.done() and self._cached.get(place) is task:
-                del self._cached[place]
-            raise
+        return task
+
+    def _forget_failed(self, place: _Place, task: asyncio.Task[ChangeMessage]) -> None:
+        is_failed = task.done() and (task.cancelled() or task.exception() is not None)
+        if is_failed and self._cached.get(place) is task:
+            del self._cached[place]
 
     def _drop_oldest(self, _converted: asyncio.Task[ChangeMessage]) -> None:
         """Keep the newest messages, of ``CACHED_BYTES_MAX`` together."""
@@ -160,18 +168,25 @@ class ChangeFeed:
             task.add_done_callback(self._waking.discard)
 
     async def _wake(self, by_place: dict[_Place, list[asyncio.Future[bool]]]) -> None:
-        """Convert what each group of watchers is going to ask for, then wake the group."""
+        """Convert what each group of watchers is going to ask for, and wake it once that is there.
+
+        All conversions begin at once, so no group waits for the log to be read for another.
+        """
+        groups = {self._conversion(place): place for place in by_place}
         woken = 0
-        for place, futures in by_place.items():
-            # Any failure is raised again by the watchers of this place, which report it, and must
-            # not keep the others asleep.
-            with suppress(Exception):
-                await self._at(place)
-            for future in futures:
-                _resolve(future, is_beyond=True)
-                woken += 1
-                if woken % WOKEN_PER_TURN == 0:
-                    await asyncio.sleep(0)
+        left = set(groups)
+        while left:
+            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+            # Not in the order of a set, which differs from run to run.
+            for task in [each for each in groups if each in done]:
+                place = groups[task]
+                # A failure is raised again by the watchers of this place, which report it.
+                self._forget_failed(place, task)
+                for future in by_place[place]:
+                    _resolve(future, is_beyond=True)
+                    woken += 1
+                    if woken % WOKEN_PER_TURN == 0:
+                        await asyncio.sleep(0)
 
     def _wake_for_progress(self) -> None:
         self._progress = None

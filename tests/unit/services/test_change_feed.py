@@ -310,6 +310,31 @@ def test_a_failure_at_one_offset_keeps_no_watcher_of_another_asleep() -> None:
     with_feed(scenario)
 
 
+def test_a_place_whose_log_is_read_slowly_keeps_no_watcher_of_another_asleep() -> None:
+    async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
+        read_log, first = node.read_log, end(node)
+        may_be_read = asyncio.Event()
+
+        async def slow(offset: int, max_bytes: int, end_offset: int) -> bytes:
+            if offset == first:
+                await may_be_read.wait()
+            return await read_log(offset, max_bytes, end_offset)
+
+        node.read_log = slow  # type: ignore[method-assign]
+        late, early = [asyncio.create_task(batches(feed, first + each)) for each in (0, 1)]
+        await asyncio.sleep(0)
+        node.commit()
+        node.commit()
+        began = now()
+        assert await early == [first + 2]
+        assert now() - began < PROGRESS_SECONDS
+        assert not late.done()
+        may_be_read.set()
+        assert await late == [first + 1, first + 2]
+
+    with_feed(scenario)
+
+
 def test_the_feed_keeps_few_messages() -> None:
     async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
         for _ in range(50):
