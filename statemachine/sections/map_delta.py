@@ -128,8 +128,9 @@ class NestedMapDelta(Generic[G, K, V]):
     def drop_group(self, group: G) -> Map[K, V]:
         """Remove a whole group and return its content."""
         held = self.group(group)
-        if group in self._outer:
-            self._outer = self._outer.delete(group)
+        if held:
+            # Empty, so it disappears when all groups are settled.
+            self._opened[group] = EMPTY_MAP.mutate()
         return held
 
     def settle(self) -> Map[G, Map[K, V]]:

@@ -17,6 +17,7 @@ from immutables import Map, MapMutation
 
 from quorum.types import Uuid
 from statemachine.sections.broker_words import (
+    GONE,
     NO_PARTITIONS,
     BrokerPartitions,
     BrokerWordsDelta,
@@ -112,7 +113,7 @@ def union(sets: Sequence[PartitionSet]) -> PartitionSet:
 class _SharedWord:
     """The first word of topics with the same placement."""
 
-    __slots__ = ("_states", "isr", "leader")
+    __slots__ = ("_states", "isr", "isr_gone", "leader", "leader_gone")
 
     def __init__(
         self,
@@ -122,6 +123,8 @@ class _SharedWord:
     ) -> None:
         self.isr = isr
         self.leader = leader
+        self.isr_gone = dict.fromkeys(isr, GONE)
+        self.leader_gone = dict.fromkeys(leader, GONE)
         self._states = states
         """Kept, so that no other state gets the identity of one of them."""
 
@@ -131,6 +134,12 @@ _SHARED_MAX = 1 << 10
 _SHARED_PARTITIONS_MAX = 64
 """Topics with more partitions are not looked up."""
 _shared: dict[tuple[int, ...], _SharedWord] = {}
+
+
+def _alike(states: Mapping[int, PartitionState]) -> tuple[int, ...]:
+    """Return the key of a placement."""
+    # Partitions that are alike have one state, so its identity says which it is.
+    return (*states, *[id(state) for state in states.values()])
 
 
 class PartitionIndexDelta:
@@ -170,8 +179,7 @@ class PartitionIndexDelta:
         """
         if len(states) > _SHARED_PARTITIONS_MAX:
             return self._first_word(topic_id, states)[:2]
-        # Partitions that are alike have one state, so its identity says which it is.
-        key = (*states, *[id(state) for state in states.values()])
+        key = _alike(states)
         known = _shared.get(key)
         if known is not None:
             return known.isr, known.leader
@@ -202,19 +210,23 @@ class PartitionIndexDelta:
 
     def removed_topic(self, topic_id: Uuid, states: Mapping[int, PartitionState]) -> None:
         """Remove all partitions of a topic from the indexes, as ``removed`` does."""
-        isr: set[int] = set()
-        leaders: set[int] = set()
+        known = _shared.get(_alike(states)) if len(states) <= _SHARED_PARTITIONS_MAX else None
+        if known is not None:
+            self.isr.remove(topic_id, known.isr_gone)
+            self.leader.remove(topic_id, known.leader_gone)
+            return
+        isr: dict[int, int] = {}
+        leader: dict[int, int] = {}
         for number, state in states.items():
             if number >= _WORD or state.elr:
                 break
-            isr.update(state.isr)
-            leaders.add(state.leader)
+            for broker in state.isr:
+                isr[broker] = GONE
+            leader[state.leader] = GONE
         else:
             # Nothing of the topic is in another word, so its word goes as a whole.
-            for broker in isr:
-                self.isr.open_group(broker).pop(topic_id)
-            for broker in leaders:
-                self.leader.open_group(broker).pop(topic_id)
+            self.isr.remove(topic_id, isr)
+            self.leader.remove(topic_id, leader)
             return
         for number, state in states.items():
             self.removed((topic_id, number), state)

@@ -327,8 +327,7 @@ class TopicsDelta:
         self._partition_count -= len(states)
         if self._index is not None:
             self._index.removed_topic(topic_id, states)
-        for index in states:
-            self._tracker.deleted((_PARTITION, topic_id, index))
+        self._tracker.all_deleted([(_PARTITION, topic_id, index) for index in states])
         self._tracker.deleted((_TOPIC, topic_id))
         return name
 

@@ -7,7 +7,7 @@ them (630.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, TypeAlias
 
 from immutables import Map
@@ -57,6 +57,13 @@ class ChangeTracker:
         self.touched.add(key)
         if len(self.extras) and key in self.extras:
             self._open_extras().pop(key)
+
+    def all_deleted(self, keys: Collection[RecordKey]) -> None:
+        """Count the records of many keys as deleted; they existed before."""
+        self.touched.update(keys)
+        if len(self.extras):
+            for key in keys:
+                self.deleted(key)
 
     def settled_extras(self) -> Map[RecordKey, Extra]:
         """Return the unknown fields as of now; the tracker stays usable."""

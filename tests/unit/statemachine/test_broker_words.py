@@ -8,6 +8,7 @@ import pytest
 
 from statemachine.sections import broker_words
 from statemachine.sections.broker_words import (
+    GONE,
     NO_PARTITIONS,
     NO_WORDS,
     BrokerPartitions,
@@ -31,19 +32,27 @@ def test_random_changes_agree_with_dictionaries(
     monkeypatch.setattr(broker_words, "RECENT_MAX", recent_max)
     rng = random.Random(seed)
     model: dict[int, dict[bytes, int]] = {}
+    removed: list[bytes] = []
     delta = BrokerWordsDelta(NO_PARTITIONS)
     settled: list[tuple[BrokerPartitions, dict[int, dict[bytes, int]]]] = []
     for step in range(400):
         broker = rng.choice(BROKERS)
         words = model.setdefault(broker, {})
         choice = rng.random()
-        if choice < 0.7:
-            word = rng.randbytes(16)
+        if choice < 0.5:
+            word = rng.choice(removed) if removed and rng.random() < 0.2 else rng.randbytes(16)
+            if word in removed:
+                removed.remove(word)
             brokers = rng.sample(BROKERS, rng.randrange(1, len(BROKERS)))
             bits_of = {each: rng.randrange(1, 1 << 10) for each in brokers}
             delta.add_new(word, bits_of)
             for each, bits in bits_of.items():
                 model.setdefault(each, {})[word] = bits
+        elif choice < 0.7 and words:
+            word = rng.choice(sorted(words))
+            gone_of = {each: GONE for each, found in model.items() if found.pop(word, None)}
+            delta.remove(word, gone_of)
+            removed.append(word)
         elif choice < 0.8 and words:
             word = rng.choice(sorted(words))
             delta.open_group(broker).pop(word)
@@ -92,6 +101,32 @@ def test_a_broker_is_found_in_any_of_the_new_words() -> None:
         assert [each in delta.settle() for each in BROKERS] == [each <= broker for each in BROKERS]
         index = delta.settle()
     assert index._new is not None, "asking sorts nothing"
+
+
+def test_words_of_deleted_topics_wait_as_new_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: a deleted topic costs one entry. Method: delete some of many, and ask for a broker."""
+    monkeypatch.setattr(broker_words, "NEW_WORDS_MAX", 30)
+    index = settled(NO_PARTITIONS, 0, 40)
+    for broker in BROKERS:
+        index.of(broker).all()
+    delta = BrokerWordsDelta(index)
+    for number in range(5):
+        delta.remove(number.to_bytes(16, "big"), dict.fromkeys(BROKERS, GONE))
+    index = delta.settle()
+    assert all(broker in index for broker in BROKERS), "more words than those that are gone"
+    assert index._new is not None, "asking sorts nothing"
+    assert [len(words._map) for _, words in index._map.items()] == [40, 40, 40]
+    assert [len(index.of(broker).all()) for broker in BROKERS] == [35, 35, 35]
+
+
+def test_a_broker_whose_words_are_all_gone_is_not_in_the_index() -> None:
+    index = settled(NO_PARTITIONS, 0, 2)
+    delta = BrokerWordsDelta(index)
+    delta.remove(bytes(16), dict.fromkeys(BROKERS, GONE))
+    delta.remove((1).to_bytes(16, "big"), {1: GONE})
+    assert [delta.has(broker) for broker in BROKERS] == [True, False, True]
+    assert [broker in delta.settle() for broker in BROKERS] == [True, False, True]
+    assert set(delta.settle().by_broker()) == {0, 2}
 
 
 def test_one_broker_at_a_time_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
