@@ -7,6 +7,7 @@ import random
 import pytest
 
 from quorate.services.describe import TopicNames
+from quorate.services.sorted_names import SortedNames
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.records import RemoveTopicRecord, TopicRecord
@@ -45,6 +46,7 @@ def test_the_names_are_those_of_the_image(seed: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(name_changes, "GROUPS_MAX", 8)
     monkeypatch.setattr(name_changes, "NAMES_MAX", 40)
     monkeypatch.setattr("quorate.services.describe._INSERTED_MAX", 5)
+    monkeypatch.setattr("quorate.services.sorted_names.CUT_NAMES", 4)
     topics, names = _Topics(seed), TopicNames()
     image = EMPTY_IMAGE
     for _ in range(60):
@@ -66,6 +68,28 @@ def test_one_new_name_does_not_sort_all_again() -> None:
     after = delta.finish()
     assert _listed(names, after) == sorted([*image.topics.ids, "new"])
     assert names._names is kept
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_short_lists_are_one_sorted_list(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorate.services.sorted_names.CUT_NAMES", 3)
+    rng = random.Random(seed)
+    expected = {str(number) for number in rng.sample(range(40), rng.choice((0, 1, 20)))}
+    names = SortedNames(expected)
+    for _ in range(200):
+        name = str(rng.randrange(40))
+        if rng.random() < 0.5:
+            names.add(name)
+            expected.add(name)
+        else:
+            names.discard(name)
+            expected.discard(name)
+        ordered = sorted(expected)
+        assert (list(names), len(names)) == (ordered, len(ordered))
+        asked = str(rng.randrange(40))
+        assert list(names.after(asked)) == [each for each in ordered if each > asked]
+        assert list(names.since(asked)) == [each for each in ordered if each >= asked]
+        assert max(map(len, names._lists), default=0) < 6
 
 
 def test_changes_are_known_for_a_bounded_time() -> None:
