@@ -93,9 +93,11 @@ _IMAGE_ROWS = (
     ("load_records_per_second", "checkpoint to image, records/s", "{:,.0f}"),
     ("checkpoint_records_per_second", "image to checkpoint, records/s", "{:,.0f}"),
     ("iterated_per_second", "iteration, partitions/s", "{:,.0f}"),
+    ("iterated_floor", "  the same in dictionaries", "{:,.0f}"),
     ("fenced_partitions", "partitions of the fenced broker", "{:,}"),
     ("fence_ms", "  applying its fence, ms", "{:,.1f}"),
     ("lookup_us", "lookup of a topic, us", "{:,.2f}"),
+    ("lookup_floor_us", "  the same in two dictionaries", "{:,.2f}"),
 )
 _CLUSTER_ROWS = (
     ("created_partitions_per_second", "creation, partitions/s"),

@@ -20,7 +20,7 @@ import psutil
 from bench.scale_operations import measure_operations
 from quorum.log.filesystem import OsFileSystem
 from quorum.runtime.clock import SystemClock
-from quorum.types import OffsetAndEpoch
+from quorum.types import OffsetAndEpoch, Uuid
 from snapshot.store import DirectorySnapshotStore
 from snapshot.writer import write_checkpoint
 from statemachine.delta import ImageDelta
@@ -35,6 +35,8 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from statemachine.sections.partitions import PartitionState
+from statemachine.sections.topics import TopicsImage
 
 BROKERS = 100
 PARTITIONS_PER_TOPIC = 10
@@ -58,6 +60,10 @@ class ImageScale:
     fence_ms: float
     lookup_us: float
     """One topic's partitions, looked up by its name."""
+    iterated_floor: float
+    """The same iteration of dictionaries of dictionaries of the same states."""
+    lookup_floor_us: float
+    """The same lookup in two dictionaries: what the memory of the machine costs."""
     operations_us: Mapping[str, float]
     """What one operation of a leader costs (``scale_operations``)."""
     checkpoint_bytes: int = 0
@@ -113,14 +119,17 @@ def _load(folder: Path, topics: int) -> ImageScale:
     store.close()
     image = machine.image
     fenced, fence_seconds = _fence(image)
+    iterated_floor, lookup_floor = _floors(image.topics, topics)
     return ImageScale(
         partitions=topics * PARTITIONS_PER_TOPIC,
         bytes_per_partition=grown / (topics * PARTITIONS_PER_TOPIC),
         load_records_per_second=machine.changes.snapshot_records / load_seconds,
-        iterated_per_second=_iterate(image),
+        iterated_per_second=_iterate(image.topics.partitions),
         fenced_partitions=fenced,
         fence_ms=fence_seconds * 1000,
-        lookup_us=_look_up(image, topics) * 1e6,
+        lookup_us=_look_up(image.topics, topics) * 1e6,
+        iterated_floor=iterated_floor,
+        lookup_floor_us=lookup_floor * 1e6,
         operations_us=measure_operations(
             machine, topics, partitions=PARTITIONS_PER_TOPIC, replicas=REPLICAS
         ),
@@ -140,12 +149,32 @@ def _write(folder: Path, topics: int) -> tuple[int, float]:
     return info.size_bytes, time.process_time() - started
 
 
-def _iterate(image: MetadataImage) -> float:
+class _PlainTopics:
+    """The topics of an image in dictionaries."""
+
+    def __init__(self, topics: TopicsImage) -> None:
+        self.ids = dict(topics.ids)
+        # As in the image: made in the order of creation, and read in another.
+        made = {key: dict(topics.partitions[key]) for key in sorted(topics.partitions)}
+        self.partitions = {key: made[key] for key in topics.partitions}
+
+    def id_of(self, name: str) -> Uuid | None:
+        return self.ids.get(name)
+
+    def partitions_of(self, topic_id: Uuid) -> Mapping[int, PartitionState]:
+        return self.partitions.get(topic_id, {})
+
+
+def _floors(image: TopicsImage, topics: int) -> tuple[float, float]:
+    """The rate of iteration and the seconds of a lookup."""
+    plain = _PlainTopics(image)
+    return _iterate(plain.partitions), _look_up(plain, topics)
+
+
+def _iterate(topics: Mapping[Uuid, Mapping[int, PartitionState]]) -> float:
     started = time.process_time()
     count = sum(
-        state.leader >= 0
-        for partitions in image.topics.partitions.values()
-        for state in partitions.values()
+        state.leader >= 0 for partitions in topics.values() for state in partitions.values()
     )
     return count / (time.process_time() - started)
 
@@ -163,11 +192,11 @@ def _fence(image: MetadataImage) -> tuple[int, float]:
     return affected, seconds
 
 
-def _look_up(image: MetadataImage, topics: int) -> float:
+def _look_up(image: TopicsImage | _PlainTopics, topics: int) -> float:
     asked = range(0, topics, max(1, topics // 1000))
     started = time.process_time()
     for topic in asked:
-        topic_id = image.topics.id_of(f"scale-{topic}")
-        if topic_id is None or len(image.topics.partitions_of(topic_id)) != PARTITIONS_PER_TOPIC:
+        topic_id = image.id_of(f"scale-{topic}")
+        if topic_id is None or len(image.partitions_of(topic_id)) != PARTITIONS_PER_TOPIC:
             raise RuntimeError(f"topic scale-{topic} is not in the image")
     return (time.process_time() - started) / len(asked)
