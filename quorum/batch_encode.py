@@ -46,11 +46,13 @@ def _encode_headers(headers: Sequence[RecordHeader]) -> bytes:
     for name, value in headers:
         front = _header_names.get(name) or _encode_name(name)
         if value is None:
-            parts += (front, NULL_KEY)
+            parts.append(front)
+            parts.append(NULL_KEY)
         else:
             size = len(value)
-            front_of_value = SMALL_VARINTS[size] if size < _SMALL_COUNT else encode_varint(size)
-            parts += (front, front_of_value, value)
+            parts.append(front)
+            parts.append(SMALL_VARINTS[size] if size < _SMALL_COUNT else encode_varint(size))
+            parts.append(value)
     return b"".join(parts)
 
 

@@ -37,7 +37,10 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
         UnknownRecordError: This type has no such version.
         RecordCodecError: A field does not fit its type or the version.
     """
-    return encode_native(record, lowest_version(record) if version is None else version)
+    if version is None:
+        # Nearly every record has one version only.
+        version = lowest_version(record) if record.VERSION_MAX else 0
+    return encode_native(record, version)
 
 
 def encode_kafka(

@@ -10,11 +10,11 @@ See: DESIGN.md, KIP-631, KIP-455, KIP-584.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
 from quorum.types import ZERO_UUID, NodeId, Uuid
+from quorum.values import value
 from statemachine.commands_brokers import AllocateProducerIds as AllocateProducerIds
 from statemachine.commands_brokers import AssignReplicasToDirs as AssignReplicasToDirs
 from statemachine.commands_brokers import BrokerHeartbeat as BrokerHeartbeat
@@ -63,7 +63,7 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConfigChange:
     """One key of one resource. ``value`` is None for DELETE only."""
 
@@ -72,7 +72,7 @@ class ConfigChange:
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IncrementalAlterConfigs:
     """Change some keys of one resource; keys not named keep their values.
 
@@ -85,7 +85,7 @@ class IncrementalAlterConfigs:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplicaAssignment:
     """Replicas of one partition, the preferred leader first."""
 
@@ -93,7 +93,7 @@ class ReplicaAssignment:
     replicas: tuple[NodeId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreateTopic:
     """Create one topic, with counts or with ``assignments``, never both."""
 
@@ -105,7 +105,7 @@ class CreateTopic:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteTopic:
     """Delete one topic, by name or by id. With both, they must belong together."""
 
@@ -114,7 +114,7 @@ class DeleteTopic:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreatePartitions:
     """Grow a topic to ``partition_count`` partitions in total.
 
@@ -127,7 +127,7 @@ class CreatePartitions:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteRecords:
     """Delete records of a topic. Always refused for the metadata log (630.7)."""
 
@@ -137,7 +137,7 @@ class DeleteRecords:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IsrMember:
     """A replica proposed for the ISR. Epoch -1 skips the check of its registration."""
 
@@ -145,7 +145,7 @@ class IsrMember:
     broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PartitionAlteration:
     """A change that a partition's leader requests, and the epochs it was decided from."""
 
@@ -156,7 +156,7 @@ class PartitionAlteration:
     leader_recovery_state: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TopicAlteration:
     """Alterations of one topic's partitions: the topic is named once (380.6)."""
 
@@ -164,7 +164,7 @@ class TopicAlteration:
     partitions: tuple[PartitionAlteration, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AlterPartition:
     """A broker reports ISR changes of partitions that it leads (KIP-497, KIP-903)."""
 
@@ -174,7 +174,7 @@ class AlterPartition:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FeatureUpdate:
     """The new level of one feature; 0 removes it."""
 
@@ -183,7 +183,7 @@ class FeatureUpdate:
     upgrade_type: int = UpgradeType.UPGRADE
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UpdateFeatures:
     """Finalise feature levels; all updates take effect or none."""
 
@@ -191,7 +191,7 @@ class UpdateFeatures:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InitProducerId:
     """Request a producer identity, or a new epoch of it (KIP-360).
 
@@ -207,7 +207,7 @@ class InitProducerId:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ElectLeaders:
     """Elect leaders of the given partitions of one topic; all of them when empty."""
 
@@ -217,7 +217,7 @@ class ElectLeaders:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ImportBatch:
     """Copy one range of another cluster's metadata: from ``begin`` to ``end``, exclusive.
 
@@ -235,7 +235,7 @@ class ImportBatch:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadEpoch:
     """An epoch that a consumer has read, with the log digest below its start, if known."""
 
@@ -244,7 +244,7 @@ class ReadEpoch:
     log_digest: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CommitPosition:
     """Store how far a group has read the log; fields as in ``quorum.log_position.LogPosition``."""
 
@@ -258,7 +258,7 @@ class CommitPosition:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WithPosition:
     """A command, and the position that it was computed from, in one batch: both or neither."""
 

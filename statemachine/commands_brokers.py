@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quorum.types import NodeId, Uuid
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Listener:
     """Address of a broker under one listener name."""
 
@@ -20,7 +19,7 @@ class Listener:
     security_protocol: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FeatureRange:
     """Levels of one feature that a process supports, both ends inclusive."""
 
@@ -29,7 +28,7 @@ class FeatureRange:
     max_level: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RegisterBroker:
     """Register a broker process; ``incarnation_id`` is new at every process start."""
 
@@ -48,7 +47,7 @@ class RegisterBroker:
     """Those of ``log_dirs`` that take no new replicas; None: as they are registered now."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BrokerHeartbeat:
     """Report that a broker is alive and how far it has applied the metadata; request changes.
 
@@ -67,7 +66,7 @@ class BrokerHeartbeat:
     """The directories that take no new replicas, if the broker decides that; else None."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnregisterBroker:
     """Remove a broker's registration."""
 
@@ -75,7 +74,7 @@ class UnregisterBroker:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CordonLogDirs:
     """Let log directories of a broker take no new replicas, or take them again (KIP-1066).
 
@@ -88,7 +87,7 @@ class CordonLogDirs:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PartitionNumbers:
     """Some partitions of one topic: the topic is named once (380.6)."""
 
@@ -96,7 +95,7 @@ class PartitionNumbers:
     partitions: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DirectoryAssignment:
     """Replicas that are in one log directory."""
 
@@ -104,7 +103,7 @@ class DirectoryAssignment:
     topics: tuple[PartitionNumbers, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AssignReplicasToDirs:
     """A broker reports in which of its log directories replicas are (KIP-858)."""
 
@@ -114,7 +113,7 @@ class AssignReplicasToDirs:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AllocateProducerIds:
     """Request a block of producer ids for a broker's own clients."""
 

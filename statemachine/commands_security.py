@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from quorum.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AclEntry:
     """One ACL: who may or may not do what, from where. Numbers are Kafka's (``acl_index``)."""
 
@@ -18,7 +18,7 @@ class AclEntry:
     permission_type: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AclFilter:
     """Selects ACLs; 1 (ANY) and None leave a field open.
 
@@ -34,7 +34,7 @@ class AclFilter:
     permission_type: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreateAcls:
     """Add ACLs, all or none. One that exists already changes nothing."""
 
@@ -42,7 +42,7 @@ class CreateAcls:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteAcls:
     """Remove every ACL that one of the filters selects."""
 
@@ -50,7 +50,7 @@ class DeleteAcls:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScramUpsertion:
     """Set a credential. ``mechanism``: 1 SHA-256, 2 SHA-512; the keys are those of RFC 5802."""
 
@@ -62,7 +62,7 @@ class ScramUpsertion:
     server_key: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScramDeletion:
     """Remove a credential."""
 
@@ -70,7 +70,7 @@ class ScramDeletion:
     mechanism: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AlterUserScramCredentials:
     """Set and remove credentials of users, all or none (KIP-554)."""
 

@@ -35,8 +35,9 @@ from statemachine.records import (
     entity_order,
     record_version,
 )
-from statemachine.sections import partitions, producers
+from statemachine.sections import partitions
 from statemachine.sections.cluster import NO_EPOCH, BrokerRegistration, ControllerRegistration
+from statemachine.sections.producer_state import record_of
 from statemachine.sections.security import QuotaKey
 
 DIGEST_BYTES = 16
@@ -291,7 +292,7 @@ def _own(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield BrokerEpochRecord(image.cluster.highest_broker_epoch)
     states = image.producers.states
     for producer_id in sorted(states):
-        yield producers.record_of(producer_id, states[producer_id])
+        yield record_of(producer_id, states[producer_id])
     transactional = image.producers.transactional_ids
     for name in sorted(transactional):
         yield transactional[name]

@@ -11,8 +11,8 @@ fields, so a new field with a default changes no old fingerprint.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import MISSING, fields
-from functools import cache, lru_cache
+from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgpack
@@ -24,6 +24,8 @@ FINGERPRINT_BYTES = 16
 
 _OWNERS_CACHED_MAX = 1024
 _BUFFER_BYTES = 1024
+
+_known_defaults: dict[type, tuple[tuple[str, Any], ...]] = {}
 
 
 def command_fingerprint(command: Command) -> bytes:
@@ -46,21 +48,21 @@ def owner_digest(principal: str) -> bytes:
 
 
 def _plain(value: Any) -> list[Any]:
-    """Return a dataclass as its name and the fields that differ from their defaults."""
+    """Return a dataclass as its name and the fields that differ from their defaults.
+
+    Dataclasses in a field are converted as well, because the packer's calls back cost more.
+    """
     kind: Any = type(value)
+    defaults = _known_defaults.get(kind)
+    if defaults is None:
+        defaults = tuple([(each.name, each.default) for each in fields(kind)])
+        _known_defaults[kind] = defaults
     found: list[Any] = [kind.__name__]
-    for name, default in _defaults(kind):
+    for name, default in defaults:
         content = getattr(value, name)
-        if content != default:
-            found += (name, content)
+        if default is MISSING or content != default:
+            if type(content) is tuple and content and is_dataclass(type(content[0])):
+                content = [_plain(each) for each in content]
+            found.append(name)
+            found.append(content)
     return found
-
-
-@cache
-def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((each.name, _default_of(each.default)) for each in fields(kind))
-
-
-def _default_of(default: Any) -> Any:
-    # No content equals a fresh object: a field without a default is always written.
-    return object() if default is MISSING else default

@@ -17,19 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgpack
 
 from quorum.errors import CommandError, ErrorCode, ReplayError
 from statemachine.known_producer import ProducerError, hidden_producer, known_producer
 from statemachine.records import AnsweredRequest
+from statemachine.sections.producer_state import Applied, ProducerState
 from statemachine.sections.producers import (
     EPOCH_MAX,
     PRODUCER_WINDOW,
-    Applied,
     ProducersDelta,
-    ProducerState,
     ProducersView,
     answered_request,
 )
@@ -82,7 +81,8 @@ class Duplicate:
 _FRESH = Fresh()
 
 
-class SequenceClaim(NamedTuple):
+@dataclass(slots=True, init=False)
+class SequenceClaim:
     """The sequence number of a command, and who sent it.
 
     ``oldest_open`` is the oldest sequence that the client awaits an answer to.
@@ -92,12 +92,31 @@ class SequenceClaim(NamedTuple):
     producer_epoch: int
     sequence: int
     oldest_open: int
-    owner: bytes = b""
+    owner: bytes
     """``owner_digest`` of the principal."""
-    fingerprint: bytes = b""
+    fingerprint: bytes
     """``command_fingerprint`` of the command."""
-    is_ordered: bool = False
+    is_ordered: bool
     """Whether a refused or missing command stops all later ones of this epoch (360.6)."""
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        sequence: int,
+        oldest_open: int,
+        owner: bytes = b"",
+        fingerprint: bytes = b"",
+        *,
+        is_ordered: bool = False,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.sequence = sequence
+        self.oldest_open = oldest_open
+        self.owner = owner
+        self.fingerprint = fingerprint
+        self.is_ordered = is_ordered
 
 
 def check_sequence(

@@ -35,6 +35,11 @@ class Taking(NamedTuple):
     refusal: bool = False
 
 
+NOTHING_TAKEN = Taking()
+_ORDERED_TAKE = Taking(nothing_to_change=True)
+_REPEATS_TAKE = Taking(nothing_to_change=True, refusal=True)
+
+
 def claim_of(context: RequestContext, fingerprint: bytes) -> SequenceClaim:
     """Return the claim of a command to the number that it came under."""
     return SequenceClaim(
@@ -44,7 +49,7 @@ def claim_of(context: RequestContext, fingerprint: bytes) -> SequenceClaim:
         context.oldest_open,
         owner_digest(context.principal),
         fingerprint,
-        context.is_ordered,
+        is_ordered=context.is_ordered,
     )
 
 
@@ -75,11 +80,13 @@ def applied_before(
 def taking_of(view: HasProducers, command: Command, context: RequestContext) -> Taking:
     """Return which outcomes of a new command take its number."""
     if command.dry_run:
-        return Taking()
+        return NOTHING_TAKEN
     is_kept = bool(context.request_id) and context.producer_id in view.producers.names
     # A range of an import is placed by its offset, so a late copy of it does no harm.
     is_final = (context.is_repeat or is_kept) and type(command) is not ImportBatch
-    return Taking(is_final or context.is_ordered, is_final)
+    if is_final:
+        return _REPEATS_TAKE
+    return _ORDERED_TAKE if context.is_ordered else NOTHING_TAKEN
 
 
 def first_answer(found: Duplicate) -> Answer:

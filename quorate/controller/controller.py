@@ -151,7 +151,7 @@ class Controller:
         if type(command) is BrokerHeartbeat:
             # Noted before the command queues: a full queue must not fence a live broker.
             self._proposer.note_contact(command)
-        if not self._log.node.is_leader:
+        if not self._proposer.is_leading:
             on_answer(self._not_leader())
         elif not self._proposer.enqueue(command, context, on_answer):
             on_answer(

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgpack
 
 from quorate.controller.claims import (
-    Taking,
+    NOTHING_TAKEN,
     applied_before,
     claim_of,
     first_answer,
@@ -61,13 +61,17 @@ BeginDeparture: TypeAlias = Callable[
 _NO_HEADERS: RecordHeaders = ()
 
 
-@dataclass(slots=True)
 class _Replayed:
     """A batch of the group, to build the uncommitted image again without a later, faulty one."""
 
-    place: BatchHeader
-    records: Sequence[MetadataRecord]
-    headers: RecordHeaders
+    __slots__ = ("headers", "place", "records")
+
+    def __init__(
+        self, place: BatchHeader, records: Sequence[MetadataRecord], headers: RecordHeaders
+    ) -> None:
+        self.place = place
+        self.records = records
+        self.headers = headers
 
 
 @dataclass(slots=True)
@@ -121,7 +125,7 @@ class GroupFormer:
         delta = self.delta
         evaluation, base = self.evaluation, delta.end_offset
         evaluation.next_offset, evaluation.principal = base, context.principal
-        taking, evaluated, known = Taking(), None, None
+        taking, evaluated, known = NOTHING_TAKEN, None, None
         self._fingerprint = b""
         try:
             if context.producer_id >= 0:

@@ -23,15 +23,24 @@ class BatchPlace(NamedTuple):
     base_sequence: int = NO_PRODUCER
 
 
-class PendingAnswer(NamedTuple):
+@dataclass(slots=True, init=False)
+class PendingAnswer:
     """An answer that may leave once everything below ``rests_on`` is in the image."""
 
     answer: Answer
     on_answer: OnAnswer
-    is_repeat: bool = False
+    is_repeat: bool
     """Whether it repeats a first answer: it says what is in the log, nothing of the present."""
-    settled_at: int = -1
+    settled_at: int
     """End offset of a batch that took the number of a repeat; -1 if none did."""
+
+    def __init__(
+        self, answer: Answer, on_answer: OnAnswer, *, is_repeat: bool = False, settled_at: int = -1
+    ) -> None:
+        self.answer = answer
+        self.on_answer = on_answer
+        self.is_repeat = is_repeat
+        self.settled_at = settled_at
 
     @property
     def rests_on(self) -> int:

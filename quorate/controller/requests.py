@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
@@ -31,7 +31,7 @@ class CommandAccess(Protocol):
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class RequestContext:
     """The requester of a command, its reason, and its producer and sequence number.
 
@@ -43,22 +43,52 @@ class RequestContext:
     change after ``submit``; commands with equal values may share one.
     """
 
-    principal: str = ""
-    client_id: str = ""
-    request_id: str = ""
-    reason: str = ""
-    traceparent: str = ""
-    producer_id: int = NO_PRODUCER
-    producer_epoch: int = NO_PRODUCER
-    sequence: int = NO_PRODUCER
-    oldest_open: int = NO_PRODUCER
-    is_repeat: bool = False
-    is_ordered: bool = False
-    access: CommandAccess | None = None
+    principal: str
+    client_id: str
+    request_id: str
+    reason: str
+    traceparent: str
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    oldest_open: int
+    is_repeat: bool
+    is_ordered: bool
+    access: CommandAccess | None
     """What the sender may do; None: everything."""
 
+    # Written out, because mypyc would leave a generated one to the interpreter (ADR 64).
+    def __init__(  # noqa: PLR0913 - one for each field
+        self,
+        principal: str = "",
+        client_id: str = "",
+        request_id: str = "",
+        reason: str = "",
+        traceparent: str = "",
+        producer_id: int = NO_PRODUCER,
+        producer_epoch: int = NO_PRODUCER,
+        sequence: int = NO_PRODUCER,
+        oldest_open: int = NO_PRODUCER,
+        *,
+        is_repeat: bool = False,
+        is_ordered: bool = False,
+        access: CommandAccess | None = None,
+    ) -> None:
+        self.principal = principal
+        self.client_id = client_id
+        self.request_id = request_id
+        self.reason = reason
+        self.traceparent = traceparent
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.sequence = sequence
+        self.oldest_open = oldest_open
+        self.is_repeat = is_repeat
+        self.is_ordered = is_ordered
+        self.access = access
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, init=False)
 class Answer:
     """The outcome of a command.
 
@@ -69,14 +99,32 @@ class Answer:
     """
 
     code: ErrorCode
-    message: str = ""
-    offset: int = -1
-    epoch: int = 0
-    result: Mapping[str, object] = field(default_factory=lambda: _NO_FIELDS)
-    leader_hint: NodeId = NO_NODE
+    message: str
+    offset: int
+    epoch: int
+    result: Mapping[str, object]
+    leader_hint: NodeId
     """The last known leader, for answers that redirect the client."""
-    known_producer: KnownProducer | None = None
+    known_producer: KnownProducer | None
     """What is known of the producer because of which the command was refused."""
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str = "",
+        offset: int = -1,
+        epoch: int = 0,
+        result: Mapping[str, object] = _NO_FIELDS,
+        leader_hint: NodeId = NO_NODE,
+        known_producer: KnownProducer | None = None,
+    ) -> None:
+        self.code = code
+        self.message = message
+        self.offset = offset
+        self.epoch = epoch
+        self.result = result
+        self.leader_hint = leader_hint
+        self.known_producer = known_producer
 
 
 OnAnswer: TypeAlias = Callable[[Answer], None]

@@ -33,7 +33,7 @@ class UnusedNumbers:
 
     def add(self, claim: SequenceClaim) -> None:
         """The command under that number was evaluated, and no batch was written for it."""
-        producer_id, epoch, sequence = claim[:3]
+        producer_id, epoch, sequence = claim.producer_id, claim.producer_epoch, claim.sequence
         known = self._known.get(producer_id)
         if known is None or known[0] != epoch:
             if known is None and len(self._known) >= PRODUCERS_MAX:

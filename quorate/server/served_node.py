@@ -140,7 +140,8 @@ class ReplicaNode(LogFacts):
         if self._tracing is not None:
             context, on_answer = self._tracing.command(command, context, on_answer)
         self._controller.submit(command, context, self._meter.counted(command, on_answer))
-        self._schedule_turn()
+        if self._due_turn is None:
+            self._schedule_turn()
 
     def evaluate_submitted(self) -> None:
         """Evaluate what has been submitted now, before the next message is read."""
@@ -231,11 +232,11 @@ class ReplicaNode(LogFacts):
 
     def _confirm_read(self, on_outcome: Callable[[int | None], None]) -> None:
         self._controller.confirm_read(on_outcome)
-        self._schedule_turn()
+        if self._due_turn is None:
+            self._schedule_turn()
 
     def _schedule_turn(self) -> None:
-        if self._due_turn is None:
-            self._due_turn = self._loop.call_soon(self._turn)
+        self._due_turn = self._loop.call_soon(self._turn)
 
     def _note_age(self, _: object = None) -> None:
         known = self._node.freshness(self._clock.now_ms())

@@ -25,7 +25,8 @@ from statemachine.producers import (
 )
 from statemachine.records import InitProducerRecord
 from statemachine.sections.map_delta import EMPTY_MAP
-from statemachine.sections.producers import Applied, ProducersDelta, ProducersImage
+from statemachine.sections.producer_state import Applied
+from statemachine.sections.producers import ProducersDelta, ProducersImage
 from statemachine.sections.tracking import ChangeTracker
 
 _DIRECTORY = Path("/log")

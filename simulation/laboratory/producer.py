@@ -12,7 +12,7 @@ from quorum.types import NodeId
 from simulation.laboratory.laboratory import Laboratory
 from statemachine.commands import InitProducerId
 from statemachine.producers import SequenceClaim
-from statemachine.sections.producers import Applied
+from statemachine.sections.producer_state import Applied
 
 _OWN_SESSION_ENDS = (ErrorCode.UNKNOWN_PRODUCER_ID,)
 """Errors after which a producer without a name goes on by itself, in its next epoch."""

@@ -27,7 +27,7 @@ from simulation.scenario.grammar import (
     parse_command,
 )
 from statemachine.commands import DeleteTopic, ElectionType
-from statemachine.sections.producers import Applied
+from statemachine.sections.producer_state import Applied
 
 
 class Story:

@@ -70,7 +70,7 @@ class EvaluationContext:
     """What follows from the registrations; kept from group to group."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, init=False)
 class Prepared:
     """Result of an evaluation: records for the log, and the fields of the answer.
 
@@ -79,11 +79,27 @@ class Prepared:
     """
 
     records: list[MetadataRecord]
-    result: dict[str, object] = field(default_factory=dict)
-    session: SessionUpdate | None = None
+    result: dict[str, object]
+    session: SessionUpdate | None
     """Update of the broker's session in the leader's memory, without a record."""
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...]
     """Record headers for the first record, besides principal and reason."""
-    is_foreign: bool = False
+    is_foreign: bool
     """The records come from another controller and were not evaluated: if they contradict the
     metadata, the error is the sender's."""
+
+    # Written out, because mypyc would leave a generated one to the interpreter (ADR 64).
+    def __init__(
+        self,
+        records: list[MetadataRecord],
+        result: dict[str, object] | None = None,
+        session: SessionUpdate | None = None,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+        *,
+        is_foreign: bool = False,
+    ) -> None:
+        self.records = records
+        self.result = {} if result is None else result
+        self.session = session
+        self.headers = headers
+        self.is_foreign = is_foreign

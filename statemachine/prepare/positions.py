@@ -56,7 +56,7 @@ def with_position(prepared: Prepared, committed: Prepared) -> Prepared:
         prepared.result,
         prepared.session,
         prepared.headers,
-        prepared.is_foreign,
+        is_foreign=prepared.is_foreign,
     )
 
 

@@ -22,7 +22,8 @@ from statemachine.records import (
     ProducerIdsRecord,
     TransactionalIdRecord,
 )
-from statemachine.sections.producers import EPOCH_MAX, ProducerState
+from statemachine.sections.producer_state import ProducerState
+from statemachine.sections.producers import EPOCH_MAX
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
 PRODUCER_ID_MAX = 2**63 - 1

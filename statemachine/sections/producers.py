@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from immutables import Map
 
@@ -26,13 +26,18 @@ from quorum.errors import ReplayError
 from statemachine.records import (
     AnsweredRequest,
     AnsweredRequestsRecord,
-    AppliedSequence,
     InitProducerRecord,
     ProducerIdsRecord,
     ProducerStateRecord,
     TransactionalIdRecord,
 )
 from statemachine.sections.map_delta import EMPTY_MAP, MapDelta, ReadMap
+from statemachine.sections.producer_state import (
+    NO_SUCCESSOR,
+    Applied,
+    ProducerState,
+    inserted,
+)
 from statemachine.sections.tracking import ChangeTracker
 
 _PRODUCER_IDS = ProducerIdsRecord.API_KEY
@@ -49,43 +54,9 @@ PRODUCER_WINDOW = 32
 REQUESTS_MAX = 1_000
 """Request ids that are kept of a named writer, with their answers; the newest count."""
 
-NO_SUCCESSOR = -1
-
 _sequence_of = attrgetter("sequence")
 _new_tuple = tuple.__new__
-"""Makes a named tuple in half the time: one per command."""
-
-
-class Applied(NamedTuple):
-    """The first answer to one applied command; fields as in ``AppliedSequence``."""
-
-    sequence: int
-    offset: int
-    epoch: int
-    answer: bytes | None = None
-    fingerprint: bytes = b""
-    """Fingerprint of the command; empty if unknown."""
-
-
-class ProducerState(NamedTuple):
-    """State of one producer."""
-
-    epoch: int = 0
-    last_sequence: int = -1
-    """Highest applied sequence, -1 before the first."""
-    oldest_open: int = 0
-    """The client has received the answers of all lower sequences."""
-    last_timestamp_ms: int = -1
-    """Append time of its last batch or of its creation; decides its expiry (360.5)."""
-    applied: tuple[Applied, ...] = ()
-    owner: bytes = b""
-    """Digest of the principal that requested this id and epoch; empty if unknown."""
-    successor_id: int = NO_SUCCESSOR
-    """The id that replaced this one after its last epoch; -1 for none (360.3)."""
-
-    def answer_to(self, sequence: int) -> Applied | None:
-        """Return the first answer to that sequence if it was applied and is still kept."""
-        return next((entry for entry in self.applied if entry.sequence == sequence), None)
+"""Makes a ``ProducerState`` in half the time: one per command."""
 
 
 class ProducersView(Protocol):
@@ -276,7 +247,7 @@ class ProducersDelta:
             last = sequence
             kept = (*kept, applied)
         else:
-            kept = _inserted(producer_id, kept, applied)
+            kept = inserted(producer_id, kept, applied)
         if sequence < floor:
             raise ReplayError(f"producer {producer_id}: sequence {sequence} is below {floor}")
         if len(kept) > PRODUCER_WINDOW:
@@ -370,27 +341,3 @@ class ProducersDelta:
 def _unname(names: MapDelta[int, str], old: TransactionalIdRecord) -> None:
     if names.get(old.producer_id) == old.transactional_id:
         names.pop(old.producer_id)
-
-
-def _inserted(producer_id: int, kept: tuple[Applied, ...], applied: Applied) -> tuple[Applied, ...]:
-    """Return ``kept`` with a sequence inserted that a higher one had overtaken."""
-    sequence = applied.sequence
-    if any(entry.sequence == sequence for entry in kept):
-        raise ReplayError(f"producer {producer_id}: sequence {sequence} was applied already")
-    return tuple(sorted((*kept, applied), key=lambda entry: entry.sequence))
-
-
-def record_of(producer_id: int, state: ProducerState) -> ProducerStateRecord:
-    """Return the checkpoint record of a producer; the reverse of ``replay_state``."""
-    prints = tuple([entry.fingerprint for entry in state.applied])
-    return ProducerStateRecord(
-        producer_id,
-        state.epoch,
-        state.last_sequence,
-        state.oldest_open,
-        state.last_timestamp_ms,
-        tuple(AppliedSequence(*entry[:4]) for entry in state.applied),
-        state.owner,
-        prints if any(prints) else (),
-        state.successor_id,
-    )

@@ -19,7 +19,7 @@ from quorum.core.state.roles import Leader
 from statemachine import producers
 from statemachine.commands import Command
 from statemachine.producers import Duplicate, Fresh, SequenceClaim
-from statemachine.sections.producers import ProducerState
+from statemachine.sections.producer_state import ProducerState
 from statemachine.sessions import BrokerGeneration
 from tests.simulation.zoo.bug import Bug, Patch
 

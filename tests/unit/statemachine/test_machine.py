@@ -35,7 +35,7 @@ from statemachine.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from statemachine.sections.producers import Applied
+from statemachine.sections.producer_state import Applied
 from tests.support.record_strategies import World
 
 A, B, C = b"a" * 16, b"b" * 16, b"c" * 16

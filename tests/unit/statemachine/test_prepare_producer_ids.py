@@ -178,11 +178,14 @@ def test_nobody_writes_under_an_id_that_was_replaced(name):
     for each in (image, replayed(*(decode_record(value) for value in values))):
         for epoch in (32_766, 32_767):
             with pytest.raises(CommandError) as caught:
-                check_sequence(each, claim._replace(producer_epoch=epoch))
+                check_sequence(each, dataclasses.replace(claim, producer_epoch=epoch))
             assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH, epoch
             assert caught.value.known.current_producer_id == 8
             assert caught.value.known.transactional_id == (name or "")
-        assert check_sequence(each, claim._replace(producer_id=8, producer_epoch=0)) == Fresh()
+        assert (
+            check_sequence(each, dataclasses.replace(claim, producer_id=8, producer_epoch=0))
+            == Fresh()
+        )
         assert run(each, name, 7, 32_766)[1] == (8, 0)
 
 

@@ -31,7 +31,8 @@ from statemachine.records import (
     ProducerStateRecord,
     TransactionalIdRecord,
 )
-from statemachine.sections.producers import PRODUCER_WINDOW, Applied
+from statemachine.sections.producer_state import Applied
+from statemachine.sections.producers import PRODUCER_WINDOW
 
 PRODUCER = 5
 
