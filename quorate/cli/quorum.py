@@ -19,6 +19,7 @@ from quorate.cli.quorum_disqualified import (
 )
 from quorate.cli.quorum_may_stop import may_stop
 from quorate.cli.quorum_replay import advise_replay, find_stopped
+from quorate.cli.quorum_status_table import narrow_fields
 from quorate.cli.quorum_transfer import transfer_leader
 from quorate.cli.quorum_tree import with_routes
 from quorate.cli.quorum_voters import add_voter, remove_voter, update_voter
@@ -50,6 +51,7 @@ def describe() -> None:
 
 @describe.command()
 @click.option("--any-node", is_flag=True, help="Ask the node named, not the leader.")
+@wide_option
 @pass_session
 def status(session: Session, any_node: bool) -> None:
     """Show leader, epoch, high watermark, lag and members.
@@ -58,11 +60,15 @@ def status(session: Session, any_node: bool) -> None:
     ``removed_voters`` whom its voter set does not let back in without ``add-voter --readmit``,
     ``replay_stopped`` who cannot lead because it cannot apply a committed record,
     ``stranded_observers`` who is in a later epoch than the leader and cannot follow it.
+    The table has one line for each replica, with the endpoints that fit; --wide shows all of them.
     Exit code 7 if the answering node knows no leader.
     """
     answer, stopped = ask(session, lambda client: find_stopped(session, client, any_node=any_node))
     replay = [{"id": each, "reason": stopped[each]} for each in sorted(stopped)]
-    session.show(Result("QuorumStatus", {**status_fields(answer), "replay_stopped": replay}))
+    fields = {**status_fields(answer), "replay_stopped": replay}
+    if session.output == "table" and not session.is_wide:
+        fields = narrow_fields(fields)
+    session.show(Result("QuorumStatus", fields))
     advise(session, answer)
     advise_replay(session, answer, stopped)
     _require_leader(answer)
