@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from quorate.principal_text import PRINCIPAL_COLUMNS, principal_text
 from quorate.visible_text import visible
 
 _MINUTE_MS = 60_000
@@ -31,7 +32,12 @@ _WORD_FOR_MINUS_ONE: Final = {
 
 
 def named_text(name: str, value: object) -> str:
-    """A value as ``as_text``, in words where -1 stands for nothing; documents keep the number."""
+    """A value as ``as_text``, in words where the value is none; documents keep the value.
+
+    That is -1 of some numbers, and a principal without a name.
+    """
+    if name in PRINCIPAL_COLUMNS and isinstance(value, str):
+        return as_text(principal_text(value))
     if value == -1 and (word := _WORD_FOR_MINUS_ONE.get(name)):
         return word
     return as_text(value)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from audit.report import ChartKind, Section
+from quorate.principal_text import PRINCIPAL_COLUMNS, principal_text
 from quorate.visible_text import visible
 
 if TYPE_CHECKING:
@@ -91,16 +92,16 @@ def _bars(axes: Axes, section: Section) -> None:
     places = range(len(rows))
     drawn = axes.barh(places, [row[count] for row in rows], color=_COLOURS[0])
     axes.bar_label(drawn, fmt="{:,.0f}", padding=3)
-    axes.set_yticks(places, [_short(str(row[name])) for row in rows])
+    axes.set_yticks(places, [_short(name, str(row[name])) for row in rows])
     axes.invert_yaxis()
     axes.margins(x=0.08)
     axes.set_xlabel(count)
     _whole_numbers(axes, "x")
 
 
-def _short(name: str) -> str:
-    """Return a name as it is shown; the table below has it whole."""
-    text = visible(name)
+def _short(column: str, name: str) -> str:
+    """Return a name of a column as it is shown; the table below has it whole."""
+    text = visible(principal_text(name) if column in PRINCIPAL_COLUMNS else name)
     if len(text) > _NAME_CHARACTERS_MAX:
         text = text[: _NAME_CHARACTERS_MAX - 1] + "\u2026"
     # Not formulas: a name may hold dollar signs, which begin one.

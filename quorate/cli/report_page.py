@@ -11,6 +11,7 @@ from typing import Any
 from audit.report import Section
 from quorate.cli.exits import CliError
 from quorate.cli.report_chart import chart
+from quorate.principal_text import PRINCIPAL_COLUMNS, principal_text
 from quorate.visible_text import visible
 
 _STYLE = """
@@ -103,6 +104,8 @@ def _shown(name: str, value: object) -> str:
         return str(value) if name in _NUMBERED else f"{value:,}"
     if isinstance(value, datetime):
         return _time(value)
+    if name in PRINCIPAL_COLUMNS and isinstance(value, str):
+        return _text(principal_text(value))
     return "-" if value is None else _text(str(value))
 
 

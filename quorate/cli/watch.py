@@ -15,7 +15,9 @@ from quorate.cli.command import SessionCommand, pass_session
 from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import write_lines
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
+from quorate.principal_text import principal_text
 from quorate.visible_text import visible
 from quorum.types import uuid_to_text
 
@@ -33,11 +35,11 @@ _UUID_BYTES = 16
 @click.command(cls=SessionCommand)
 @click.option(
     "--from-offset",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     help="Begin there instead of now.",
 )
 @click.option(
-    "--count", type=click.IntRange(min=1), help="End after so many changes; else go on for ever."
+    "--count", type=WholeNumber(min=1), help="End after so many changes; else go on for ever."
 )
 @click.option("--all", "with_all", is_flag=True, help="Also NoOpRecords and control batches.")
 @pass_session
@@ -157,7 +159,7 @@ def _value(value: Any) -> Any:
 def change_lines(row: dict[str, Any]) -> Iterable[str]:
     """Return a change as people read it: who and why, then a line for each record."""
     moment = datetime.fromtimestamp(row["timestamp_ms"] / 1000, UTC)
-    who = row.get("principal") or row.get("client_id") or "-"
+    who = principal_text(row.get("principal") or "") or row.get("client_id") or "-"
     why = f": {row['reason']}" if row.get("reason") else ""
     time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     kind = "  control" if row["is_control"] else ""

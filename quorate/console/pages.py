@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from quorate.console.charts import bar, timeline
 from quorate.console.index import KINDS_OF_HISTORY, SEARCHED_KINDS
+from quorate.principal_text import principal_text
 
 TITLES: Final = {
     "overview": "Overview",
@@ -78,7 +79,9 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(ago=ago, moment=moment, number=number, short=short)
+        self._environment.filters.update(
+            ago=ago, moment=moment, number=number, principal=principal_text, short=short
+        )
         self._environment.globals.update(
             link=link,
             bar=bar,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html.parser import HTMLParser
@@ -99,6 +100,25 @@ def test_a_table_scrolls_in_its_own_box_on_a_narrow_screen() -> None:
     for template in resources.files("quorate.console").joinpath("templates").iterdir():
         text = template.read_text("utf-8")
         assert text.count("<table>") == text.count('<div class="wide"><table>'), template.name
+
+
+def test_a_principal_without_a_name_is_shown_in_words_and_not_changed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with console(tmp_path) as (web, _client, _sources):
+            page = await web.get("/history", params={"principal": "unauthenticated:"})
+            assert "History of unauthenticated (no client id)" in page.text
+            assert 'value="unauthenticated:"' in page.text
+
+    asyncio.run(scenario())
+    shown = re.compile(r"(?<!value=\"){{ [^}]*\.principal\b[^}]*}}")
+    found = [
+        text
+        for template in resources.files("quorate.console").joinpath("templates").iterdir()
+        for text in shown.findall(template.read_text("utf-8"))
+        if "m.pager(" not in text
+    ]
+    assert len(found) == 3
+    assert all("|principal }}" in text for text in found), found
 
 
 def test_history_says_who_when_and_why(tmp_path: Path) -> None:
