@@ -12,6 +12,7 @@ from quorate.cli.audit_answer import DUCKDB, SPARK, AuditSource, Shown, answer, 
 from quorate.cli.audit_report import write_report
 from quorate.cli.audit_source import query_of_stdin
 from quorate.cli.command import LocalGroup, pass_session, wide_option
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 
 _PARTITION = Shown(
@@ -64,7 +65,7 @@ def _reads(command: Callable[..., None]) -> Callable[..., None]:
             help="A data directory or log file, read directly instead of an export.",
         ),
         click.option(
-            "--as-of", type=click.IntRange(min=0), metavar="OFFSET",
+            "--as-of", type=WholeNumber(min=0), metavar="OFFSET",
             help="Only what was visible below this offset (default: everything).",
         ),
         click.option(

@@ -23,7 +23,7 @@ from quorate.cli.directory_lock import taken
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of
-from quorate.cli.seconds import Seconds
+from quorate.cli.ranges import Seconds, WholeNumber
 from quorate.cli.session import Session
 from quorate.cli.tls_files import credentials_of
 from quorate.timetravel.moments import time_text
@@ -253,7 +253,7 @@ def drill(session: Session, target: str, scratch: Path | None) -> None:
 @backup.command("extract", cls=LocalCommand)
 @_TARGET
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--to-offset", type=click.IntRange(min=0), help="Leave out this offset and later.")
+@click.option("--to-offset", type=WholeNumber(min=0), help="Leave out this offset and later.")
 @click.option("--to-time", metavar="TIME", help="Leave out what was appended after this time.")
 @pass_session
 def extract(

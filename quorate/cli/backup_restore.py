@@ -26,6 +26,7 @@ from quorate.cli.incarnations import (
 )
 from quorate.cli.output import Result
 from quorate.cli.past import moment_of
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.recovery.report import incarnation_document
 from quorum.log.filesystem import OsFileSystem
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
 @click.command("restore", cls=LocalCommand)
 @click.argument("target")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--node-id", type=click.IntRange(min=0), required=True, help="The voter's node.id.")
+@click.option("--node-id", type=WholeNumber(min=0), required=True, help="The voter's node.id.")
 @click.option(
     "--endpoint", metavar="HOST:PORT", required=True, help="Where peers reach this voter."
 )
-@click.option("--at-offset", type=click.IntRange(min=0), help="Leave out this offset and later.")
+@click.option("--at-offset", type=WholeNumber(min=0), help="Leave out this offset and later.")
 @click.option("--at-time", metavar="TIME", help="Leave out what was appended after this time.")
 @click.option("--cluster-id", "typed", metavar="ID", help=CONSENT_HELP)
 @click.option("--reason", default="", help="Why, for the report in the log.")

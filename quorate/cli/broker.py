@@ -21,6 +21,7 @@ from quorate.cli.connection import (
 )
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.requests import drawn_uuid
 from quorate.cli.session import Session
 from quorate.client.results.admin import BrokerDescription, DescribeClusterResponse
@@ -49,7 +50,7 @@ for _command in (assign, cordon, uncordon):
 
 
 @broker.command()
-@click.argument("broker_id", type=click.IntRange(min=0))
+@click.argument("broker_id", type=WholeNumber(min=0))
 @click.option(
     "--listener",
     "listeners",
@@ -140,7 +141,7 @@ def list_brokers(session: Session, read: ReadOptions) -> None:
 
 
 @broker.command()
-@click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
+@click.argument("broker_id", type=WholeNumber(min=0), shell_complete=brokers)
 @read_option
 @pass_session
 def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
@@ -163,7 +164,7 @@ def describe(session: Session, broker_id: int, read: ReadOptions) -> None:
 
 
 @broker.command("fence-status")
-@click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
+@click.argument("broker_id", type=WholeNumber(min=0), shell_complete=brokers)
 @read_option
 @pass_session
 def fence_status(session: Session, broker_id: int, read: ReadOptions) -> None:
@@ -177,7 +178,7 @@ def fence_status(session: Session, broker_id: int, read: ReadOptions) -> None:
 
 
 @broker.command()
-@click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
+@click.argument("broker_id", type=WholeNumber(min=0), shell_complete=brokers)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @write_options
 @pass_session

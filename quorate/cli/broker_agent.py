@@ -13,14 +13,14 @@ from quorate.cli.broker import parse_listener
 from quorate.cli.command import SessionCommand
 from quorate.cli.connection import refusal_exit
 from quorate.cli.exits import CliError, Exit
-from quorate.cli.seconds import Seconds
+from quorate.cli.ranges import Seconds, WholeNumber
 from quorate.cli.session import Session
 
 _SECONDS = Seconds(min=0.1)
 
 
 @click.command(cls=SessionCommand)
-@click.argument("broker_id", type=click.IntRange(min=0))
+@click.argument("broker_id", type=WholeNumber(min=0))
 @click.option(
     "--listener",
     "listeners",

@@ -13,6 +13,7 @@ from quorate.cli.completions import brokers
 from quorate.cli.connection import ask, refusal_exit, result_name, show_applied, write_options
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.client.results.commands import AssignReplicasToDirsResult, CordonLogDirsResult
 from quorum.types import uuid_from_text, uuid_to_text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.client import Applied, Client
 
 _PARTITION = re.compile(r"(.+):([0-9]{1,9})")
-_BROKER_ID = click.argument("broker_id", type=click.IntRange(min=0), shell_complete=brokers)
+_BROKER_ID = click.argument("broker_id", type=WholeNumber(min=0), shell_complete=brokers)
 
 
 @click.command(cls=SessionCommand)
@@ -85,7 +86,7 @@ def _cordon(
 @click.argument("partitions", nargs=-1, required=True, metavar="TOPIC:PARTITION...")
 @click.option(
     "--broker-epoch",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     help="The registration; by default the present one.",
 )
 @write_options

@@ -22,6 +22,7 @@ from quorate.certificates.names import Kind
 from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _FOLDER = click.option(
 def _days(default: int, text: str = "How long it is valid.") -> Callable[[FC], FC]:
     return click.option(
         "--days",
-        type=click.IntRange(min=1, max=36500),
+        type=WholeNumber(min=1, max=36500),
         default=default,
         show_default=True,
         help=text,

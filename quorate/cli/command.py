@@ -20,7 +20,7 @@ from quorate.cli.completions import contexts
 from quorate.cli.did_you_mean import did_you_mean, verb_alike
 from quorate.cli.early_option import command_with
 from quorate.cli.output import FORMATS
-from quorate.cli.seconds import Seconds
+from quorate.cli.ranges import Seconds
 from quorate.cli.session import Session
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -21,6 +21,7 @@ from quorate.cli.exits import CliError, Exit, exit_for_code
 from quorate.cli.output import Result
 from quorate.cli.passwords import password_from
 from quorate.cli.patience import UnreachableError, obstacles, unless_unreachable
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.reachability import Obstacle
 from quorate.cli.requests import request_options
 from quorate.cli.session import Session
@@ -271,7 +272,7 @@ def read_option(function: Function) -> Function:
     at_least_option = click.option(
         "--at-least",
         "offset",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
         metavar="OFFSET",
         help="Wait until the node asked has applied everything below this offset.",
     )

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 
 if TYPE_CHECKING:
@@ -44,24 +45,26 @@ RETRY_SECONDS = 0.05
     help="Secure it: certificates, mode bound, a user with a password, ACLs (extra certs).",
 )
 @click.option("--keep", is_flag=True, help="Leave the cluster running at the end.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the written metadata.")
+@click.option(
+    "--seed", type=WholeNumber(), default=1, show_default=True, help="Of the written metadata."
+)
 @click.option(
     "--brokers",
-    type=click.IntRange(min=3),
+    type=WholeNumber(min=3),
     default=30,
     show_default=True,
     help="How many brokers register.",
 )
 @click.option(
     "--topics",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=300,
     show_default=True,
     help="How many topics they hold.",
 )
 @click.option(
     "--partitions",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=10,
     show_default=True,
     help="Of each topic, with three replicas each.",

@@ -12,6 +12,7 @@ from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.config.addresses import CONTROLLER_LISTENER, parse_address
 from quorate.config.voter_addresses import parse_voter
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster-id", required=True, metavar="ID", help="The cluster's id, equal on all nodes."
 )
-@click.option("--node-id", type=click.IntRange(min=0), help="Short for --set node.id=N.")
+@click.option("--node-id", type=WholeNumber(min=0), help="Short for --set node.id=N.")
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Short for --set node.data_dir=..."
 )

@@ -12,6 +12,7 @@ from history.storage import HistoryFormatError, load
 from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.visible_text import visible
 
@@ -42,7 +43,7 @@ def history() -> None:
 )
 @click.option(
     "--steps",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=STEPS_MAX,
     show_default=True,
     help="Bound of each search; what exceeds it is undecided.",

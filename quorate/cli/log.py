@@ -9,6 +9,7 @@ import click
 from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.log_verify import verify
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorum.errors import StorageError
 from quorum.log.filesystem import OsFileSystem
@@ -31,8 +32,8 @@ log.add_command(verify)
     type=click.Path(exists=True, path_type=Path),
 )
 @click.option("--records/--no-records", "with_records", default=True, help="Also show records.")
-@click.option("--from-offset", type=click.IntRange(min=0), default=0, help="First offset wanted.")
-@click.option("--to-offset", type=click.IntRange(min=0), help="First offset not wanted.")
+@click.option("--from-offset", type=WholeNumber(min=0), default=0, help="First offset wanted.")
+@click.option("--to-offset", type=WholeNumber(min=0), help="First offset not wanted.")
 @click.option("--show-secrets", is_flag=True, help="Show keys and salts of credentials.")
 @pass_session
 def dump(

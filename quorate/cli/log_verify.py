@@ -14,6 +14,7 @@ from audit.errors import AuditError
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorum.errors import (
     CorruptBatchError,
@@ -46,7 +47,7 @@ _REPLAY_FAILURES = (AuditError, CorruptBatchError, LogDamagedError, SnapshotCorr
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="Processes that replay, a part each. Default: one for each processor.",
 )
 @pass_session

@@ -11,6 +11,7 @@ from quorate.cli.directory_lock import locked
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.node_options import config_options, load_unjudged
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorum.log.filesystem import OsFileSystem
 from quorum.log.layout import partition_directory
@@ -22,7 +23,7 @@ from quorum.types import EPOCH_MAX, ElectionState, Epoch
 @click.option(
     "--to",
     "target",
-    type=click.IntRange(min=1, max=EPOCH_MAX),
+    type=WholeNumber(min=1, max=EPOCH_MAX),
     metavar="EPOCH",
     help="The new epoch, the same on every voter. Without it nothing is changed.",
 )

@@ -12,6 +12,7 @@ import click
 from audit.errors import AuditError
 from quorate.cli.audit_extra import reported_damage
 from quorate.cli.exits import CliError, Exit
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.timetravel.moments import NEWEST, Moment, parse_moment, parse_time, time_text
 from quorum.log.filesystem import OsFileSystem
@@ -34,7 +35,7 @@ def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
     return click.option(
         "--at-offset",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
         help="As of this offset: everything visible below it. Default: all that is committed.",
     )(command)
 

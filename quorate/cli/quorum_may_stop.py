@@ -18,7 +18,7 @@ from quorate.cli.connection import ask
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import observers_of, unable_fields, voters_of
-from quorate.cli.seconds import Seconds
+from quorate.cli.ranges import Seconds, WholeNumber
 from quorate.cli.session import Session
 from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.quorum_arithmetic import PATIENCE_MS, QuorumStatus, objections_to_stopping
@@ -39,9 +39,9 @@ class _Finding:
 
 
 @click.command(cls=SessionCommand)
-@click.argument("node", type=click.IntRange(min=0), shell_complete=nodes)
+@click.argument("node", type=WholeNumber(min=0), shell_complete=nodes)
 @click.option(
-    "--spare", type=click.IntRange(min=0), default=0, show_default=True,
+    "--spare", type=WholeNumber(min=0), default=0, show_default=True,
     help="So many further failures must be bearable while it is down.",
 )  # fmt: skip
 @click.option(

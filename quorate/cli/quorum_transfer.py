@@ -13,6 +13,7 @@ from quorate.cli.connection import ask, time_left
 from quorate.cli.exits import CliError, exit_for_code
 from quorate.cli.output import Result
 from quorate.cli.quorum_view import voters_of
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.quorum_arithmetic import Condition, QuorumStatus
 from quorum.errors import ErrorCode
@@ -32,10 +33,10 @@ class _Leadership(Protocol):
 
 
 @click.command(cls=SessionCommand)
-@click.argument("node", type=click.IntRange(min=0), required=False, shell_complete=nodes)
+@click.argument("node", type=WholeNumber(min=0), required=False, shell_complete=nodes)
 @click.option(
     "--if-leader",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="NODE",
     help="Do nothing unless this node leads: before it is stopped.",
 )

@@ -22,6 +22,7 @@ from quorate.cli.quorum_view import (
     unable_fields,
     voters_of,
 )
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.client.results.admin import (
     AddVoterResponse,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 _Changed: TypeAlias = AddVoterResponse | RemoveVoterResponse | UpdateVoterResponse
 Function = TypeVar("Function", bound=Callable[..., Any])
-_NODE = click.argument("node", type=click.IntRange(min=0), shell_complete=nodes)
+_NODE = click.argument("node", type=WholeNumber(min=0), shell_complete=nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.directory_lock import locked
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.recovery.errors import RecoveryRefusedError
 from quorate.recovery.report import plan_document
@@ -31,7 +32,7 @@ _COLUMNS = ("offset", "epoch", "type", "data", "principal", "reason")
 
 @click.command("plan", cls=LocalCommand)
 @click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
+@click.option("--limit", type=WholeNumber(min=0), default=20, show_default=True,
               help="Records in the table; -o json has all.")  # fmt: skip
 @pass_session
 def plan_command(session: Session, directories: tuple[Path, ...], limit: int) -> None:

@@ -15,7 +15,7 @@ from quorate.cli.each_node import ask_all
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.health import HealthReport, evaluate, require_leader
 from quorate.cli.output import Result, write_lines
-from quorate.cli.seconds import Seconds
+from quorate.cli.ranges import Seconds, WholeNumber
 from quorate.cli.session import Session
 
 _COLUMNS = ("node_id", "role", "log_end_offset", "lag", "last_fetch", "address", "problem")
@@ -39,7 +39,7 @@ class Sample:
     metavar="SECONDS",
     help="Pause between two looks.",
 )
-@click.option("--count", type=click.IntRange(min=1), help="End after so many looks.")
+@click.option("--count", type=WholeNumber(min=1), help="End after so many looks.")
 @pass_session
 def top(session: Session, interval_s: float, count: int | None) -> None:
     """Show the quorum live: leader, positions, rates, lag and problems of every node.

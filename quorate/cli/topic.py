@@ -21,6 +21,7 @@ from quorate.cli.connection import (
 )
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.cli.topic_election import elect_leaders
 from quorate.client.results.commands import CreateTopicResult
@@ -52,8 +53,8 @@ topic.add_command(elect_leaders)
 
 @topic.command()
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions.")
-@click.option("--replication-factor", type=click.IntRange(min=1), help="Replicas per partition.")
+@click.option("--partitions", type=WholeNumber(min=1), help="Number of partitions.")
+@click.option("--replication-factor", type=WholeNumber(min=1), help="Replicas per partition.")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @click.option(
     "--assignment",
@@ -194,7 +195,7 @@ def delete(session: Session, name: str, yes: bool, dry_run: bool, reason: str) -
 
 @topic.command("add-partitions")
 @click.argument("name", shell_complete=topics)
-@click.option("--total", type=click.IntRange(min=1), required=True, help="Partitions afterwards.")
+@click.option("--total", type=WholeNumber(min=1), required=True, help="Partitions afterwards.")
 @click.option("--assignment", metavar="1:2,2:3", help="Brokers of each new partition.")
 @write_options
 @pass_session

@@ -9,6 +9,7 @@ from quorate.cli.completions import topics
 from quorate.cli.connection import ask, confirm, refusal_exit, result_name, write_options
 from quorate.cli.exits import CliError
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorate.client.results.commands import ElectLeadersResult
 from quorum.v1 import commands_pb2 as wire
@@ -17,7 +18,7 @@ from quorum.v1 import commands_pb2 as wire
 @click.command("elect-leaders", cls=SessionCommand)
 @click.argument("name", shell_complete=topics)
 @click.option(
-    "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
+    "--partition", "partitions", type=WholeNumber(min=0), multiple=True,
     help="Only this partition. Repeatable.",
 )  # fmt: skip
 @click.option(

@@ -22,6 +22,7 @@ from quorate.cli.connection import (
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
 from quorate.cli.passwords import password_from
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.requests import repeatable_salt
 from quorate.cli.session import Session
 from quorate.client.results.admin import DescribeUserScramCredentialsResponse, ScramUser
@@ -60,7 +61,7 @@ def user() -> None:
 )
 @click.option(
     "--iterations",
-    type=click.IntRange(ITERATIONS_MIN, ITERATIONS_MAX),
+    type=WholeNumber(ITERATIONS_MIN, ITERATIONS_MAX),
     default=ITERATIONS_MIN,
     show_default=True,
     help="What one guess of the password costs.",

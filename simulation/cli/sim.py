@@ -12,6 +12,7 @@ import click
 from quorate.cli.command import LocalGroup, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import Number, WholeNumber
 from quorate.cli.session import Session
 from simulation.cli.sim_explore import explore
 from simulation.cli.sim_laboratory import laboratory, story
@@ -63,7 +64,7 @@ def _shape(command: Any) -> Any:
     for option in (
         click.option(
             "--events",
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             default=FAULT_PHASE_EVENTS,
             show_default=True,
             help="Length of the fault phase, in delivered messages, disk passes and client steps.",
@@ -106,11 +107,11 @@ def _shape(command: Any) -> Any:
 @_shape
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0.0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="Go on with new seeds for so many minutes.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Processes at a time (default: all processors)."
+    "--jobs", type=WholeNumber(min=1), help="Processes at a time (default: all processors)."
 )
 @pass_session
 def run(
@@ -218,7 +219,7 @@ def _result(report: LaneReport, shortfalls: list[str], seconds: float) -> Result
 
 
 @sim.command("replay")
-@click.argument("seed", type=click.IntRange(min=0))
+@click.argument("seed", type=WholeNumber(min=0))
 @_shape
 @click.option("--trace", is_flag=True, help="Print every event.")
 @pass_session

@@ -10,6 +10,7 @@ import click
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from simulation.explore.models import MODELS
 
@@ -24,7 +25,7 @@ STATES_MAX = 10_000_000
 @click.argument("model", type=click.Choice(sorted(MODELS)))
 @click.option(
     "--states",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=STATES_MAX,
     show_default=True,
     help="Stop beyond this many.",

@@ -12,6 +12,7 @@ import click
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError, Exit
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorum.errors import InvariantViolation, QuorateError
 from simulation.expected_warnings import without_consumer_warnings
@@ -24,10 +25,10 @@ _CHUNK = 8
 
 
 @click.command(cls=LocalCommand)
-@click.option("--seeds", type=click.IntRange(min=1), default=1000, show_default=True,
+@click.option("--seeds", type=WholeNumber(min=1), default=1000, show_default=True,
               help="Number of runs.")  # fmt: skip
 @click.option("--first", default=0, show_default=True, help="First seed.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+@click.option("--jobs", type=WholeNumber(min=1), default=1, show_default=True,
               help="Processes at a time.")  # fmt: skip
 @pass_session
 def recoveries(session: Session, seeds: int, first: int, jobs: int) -> None:

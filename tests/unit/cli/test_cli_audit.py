@@ -343,7 +343,10 @@ def test_a_library_that_is_not_installed(
         (["leaders", "--export"], "'--export' requires an argument"),
         (["leader", "--export", "/"], "leaders"),
         (["--export", "/", "leaders"], "--export"),
-        (["leaders", "--export", "/", "--as-of", "x"], "'x' is not a valid integer range"),
+        (
+            ["leaders", "--export", "/", "--as-of", "x"],
+            "expected a whole number of at least 0, not 'x'",
+        ),
         (["leaders", "orders", "--export", "/"], "orders"),
     ],
 )

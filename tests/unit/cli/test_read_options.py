@@ -44,7 +44,7 @@ def test_levels(arguments: tuple[str, ...], level: object) -> None:
     ("arguments", "words"),
     [
         (("--read", "local", "--at-least", "7"), "exclude each other"),
-        (("--at-least", "-1"), "-1 is not in the range"),
+        (("--at-least", "-1"), "expected a whole number of at least 0, not '-1'"),
         (("--read", "newest"), "newest"),
     ],
 )

@@ -137,7 +137,7 @@ def test_a_run_without_a_seed_proves_nothing(capsys: pytest.CaptureFixture[str])
         (("--voters", "0"), "each must be 1 to 9"),
         (("--observers", "1,b"), "not a list of numbers"),
         (("--faults", "hail"), "'hail' is not one of"),
-        (("--minutes", "0"), "not in the range x>0"),
+        (("--minutes", "0"), "expected a number above 0, not '0'"),
     ],
 )
 def test_wrong_arguments_are_refused(
