@@ -19,6 +19,7 @@ from click.core import ParameterSource
 from quorate.cli.completions import contexts
 from quorate.cli.did_you_mean import did_you_mean, verb_alike
 from quorate.cli.early_option import command_with
+from quorate.cli.extra_words import StrictCommand
 from quorate.cli.output import FORMATS
 from quorate.cli.ranges import Seconds
 from quorate.cli.session import Session
@@ -188,7 +189,7 @@ def wide_option(function: Any) -> Any:
     )(function)
 
 
-class LocalCommand(click.Command):
+class LocalCommand(StrictCommand):
     """A command that reaches no cluster: it takes the options about output only."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -206,7 +207,7 @@ class LocalCommand(click.Command):
         return super().invoke(ctx)
 
 
-class ContextCommand(click.Command):
+class ContextCommand(StrictCommand):
     """A command that takes all shared options, and reaches nothing by them."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:

@@ -1,0 +1,81 @@
+"""A word behind a command that belongs behind one of its options."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import click
+
+_PRINCIPAL = "User:"
+_NEVER_MEANT = frozenset({"--reason", "--writer", "--request-id", "--read", "--at-least"})
+"""Options that say nothing about what the command acts on."""
+
+
+class StrictCommand(click.Command):
+    """A command that answers an argument too many with the options it may belong to."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, which names no option.
+
+        Raises:
+            click.UsageError: There are too many arguments, or what click finds.
+        """
+        is_lenient = ctx.allow_extra_args
+        ctx.allow_extra_args = True
+        extra = super().parse_args(ctx, args)
+        ctx.allow_extra_args = is_lenient
+        if extra and not is_lenient and not ctx.resilient_parsing:
+            named = " ".join(extra)
+            ctx.fail(
+                f"Got unexpected extra argument{'s' if extra[1:] else ''} ({named})"
+                + hint_for_extra(extra[0], [each for each in self.params if _is_own(each)])
+            )
+        return extra
+
+
+def hint_for_extra(word: str, options: Sequence[click.Parameter]) -> str:
+    """Return a sentence with the options that ``word`` fits; empty if it fits none.
+
+    An option fits by its form: a principal, one of its choices, a number. A word of none of these
+    forms fits options for a name or another text.
+    """
+    quoted = shlex.quote(word)
+    fitting = [each for each in options if _has_form(word, each)]
+    if not fitting and not word.startswith(_PRINCIPAL) and not _is_number(word):
+        fitting = [each for each in options if _is_text(each)]
+    if not fitting:
+        return ""
+    written = [f"{each.opts[0]} {quoted}" for each in fitting]
+    *others, last = written
+    return f". Write {', '.join(others)} or {last}" if others else f". Write {last}"
+
+
+def _is_own(parameter: click.Parameter) -> bool:
+    return (
+        isinstance(parameter, click.Option)
+        and not (parameter.hidden or parameter.is_flag)
+        and parameter.expose_value
+        and parameter.opts[0] not in _NEVER_MEANT
+    )
+
+
+def _has_form(word: str, option: click.Parameter) -> bool:
+    kind = option.type
+    if isinstance(kind, click.Choice):
+        return word.lower() in map(str, kind.choices)
+    if isinstance(kind, click.IntRange):
+        return _is_number(word)
+    return _is_principal(option) and word.startswith(_PRINCIPAL)
+
+
+def _is_text(option: click.Parameter) -> bool:
+    return option.type is click.STRING and not _is_principal(option)
+
+
+def _is_principal(option: click.Parameter) -> bool:
+    return (option.metavar or "").startswith(_PRINCIPAL)
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal()

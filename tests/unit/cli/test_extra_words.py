@@ -1,0 +1,33 @@
+"""A word too many is answered with the option that it belongs to."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("acl remove User:x", "(User:x). Write --principal User:x"),
+        ("acl remove User:*", "(User:*). Write --principal 'User:*'"),
+        ("acl list User:x --topic t", "(User:x). Write --principal User:x"),
+        ("acl list READ", "(READ). Write --operation READ"),
+        ("acl add User:x orders", "Write --topic orders, --group orders, "),
+        ("topic create orders 3", "(3). Write --partitions 3 or --replication-factor 3"),
+        ("broker list 3", "extra argument (3)"),
+        ("broker list User:x", "extra argument (User:x)"),
+        ("user list a b", "extra arguments (a b)"),
+        ("version x", "extra argument (x)"),
+    ],
+)
+def test_the_option_is_named(command: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command.split()) == 2
+    problem = capsys.readouterr().err.splitlines()[-1]
+    assert problem.startswith("Error: Got unexpected extra argument")
+    assert hint in problem
+    if "Write" not in hint:
+        assert problem.endswith(")")
+    elif "--host" not in problem:
+        assert problem.endswith(hint)
