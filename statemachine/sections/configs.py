@@ -107,5 +107,6 @@ class ConfigsDelta:
 
     def drop(self, resource_type: int, resource_name: str) -> None:
         """Delete all values of a resource."""
-        for name in self._resources.drop_group((resource_type, resource_name)):
+        # A plain number: see ``of``.
+        for name in self._resources.drop_group((int(resource_type), resource_name)):
             self._tracker.deleted((_CONFIG, resource_type, resource_name, name))

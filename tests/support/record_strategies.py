@@ -97,6 +97,8 @@ class World:
         self.rng = random.Random(seed)
         self.brokers: dict[int, int] = {}
         self.topics: dict[bytes, tuple[str, int]] = {}
+        self.gone: list[str] = []
+        """Names of deleted topics that may come back."""
         self.producers: dict[int, int] = {}
         self.next_producer_id = 0
         self.next_epoch = 1
@@ -181,7 +183,7 @@ class World:
         self.serial += 1
         topic_id = self.rng.randbytes(16)
         count = self.rng.randrange(4)
-        name = f"topic-{self.serial}"
+        name = self.gone.pop() if self.gone else f"topic-{self.serial}"
         self.topics[topic_id] = (name, count)
         return [
             TopicRecord(name, topic_id, extra=self._extra()),
@@ -213,7 +215,9 @@ class World:
 
     def _remove_topic(self) -> list[MetadataRecord]:
         topic_id = self.rng.choice(sorted(self.topics))
-        del self.topics[topic_id]
+        name, _ = self.topics.pop(topic_id)
+        if self.rng.random() < 0.5:
+            self.gone.append(name)
         return [RemoveTopicRecord(topic_id)]
 
     def _config(self) -> list[MetadataRecord]:
