@@ -60,8 +60,9 @@ def now(session: Session, dry_run: bool, reason: str) -> None:
         session.show(Result("SnapshotCreated", {"dry_run": dry_run}, rows=rows, columns=_COLUMNS))
     if failures:
         raise CliError(
-            f"{len(failures)} of {len(servers)} nodes wrote no checkpoint: "
+            f"{len(failures)} of {len(servers)} nodes did not report a checkpoint: "
             + "; ".join(_why(each) for each in failures),
+            hint=next((each.hint for each in failures if each.hint), ""),
             code=failures[0].code,
         )
 

@@ -80,8 +80,10 @@ class Delivery:
         tokens = None if self._nodes is None else self._nodes.given_token
         if tokens is not None and tokens.count == self._tokens_before:
             self.may_be_taken = False
-            lack = tokens.lack or "it did not come in time"
-            raise NotSentError(f"the call got no token: {lack}") from failure
+            if tokens.lack:
+                raise NotSentError(f"the call got no token: {tokens.lack}") from failure
+            # The connection went away before gRPC asked for one, or the token came too late.
+            raise NotSentError(f"the call was not sent: {failure}") from failure
 
     def may_repeat(self, failure: ClientError) -> bool:
         """Whether the request may be sent again after this failure of it.

@@ -112,6 +112,7 @@ class OpenCommands:
         if pending.attempts > 1:
             unknown = OutcomeUnknownError(f"the producer is gone: {refusal}")
             unknown.__cause__ = refusal
+            self._is_one_forgotten = True
             self.fail(pending, unknown)
         elif is_fenced or self._producers.is_ordered:
             self.fail(pending, refusal)

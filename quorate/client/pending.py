@@ -122,6 +122,8 @@ class Pending:
         if kind is None or not hasattr(getattr(self.command, kind), "dry_run"):
             return False
         getattr(self.command, kind).dry_run = True
+        if self.command.HasField("with_position"):
+            self.command.with_position.dry_run = True
         self.has_number, self.denial = False, denial
         return True
 

@@ -148,9 +148,11 @@ class Controller:
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         """Queue a command for the next group. Never raises; the answer has the outcome."""
-        if type(command) is BrokerHeartbeat:
-            # Noted before the command queues: a full queue must not fence a live broker.
-            self._proposer.note_contact(command)
+        if type(command) is BrokerHeartbeat and not command.dry_run:
+            access = context.access
+            if access is None or access.allows_command(self._machine.image, command):
+                # Noted before the command queues: a full queue must not fence a live broker.
+                self._proposer.note_contact(command)
         if not self._proposer.is_leading:
             on_answer(self._not_leader())
         elif not self._proposer.enqueue(command, context, on_answer):

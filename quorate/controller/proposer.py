@@ -91,7 +91,7 @@ class Proposer:
         return len(self._queue) + self._departures.waiting_count
 
     def note_contact(self, command: BrokerHeartbeat) -> None:
-        """Note a broker's heartbeat, even if the command is refused later.
+        """Note a broker's heartbeat, even if the command is refused later for its content.
 
         During an import it does not count, because no broker is fenced then.
         """

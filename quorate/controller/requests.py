@@ -27,6 +27,9 @@ class CommandAccess(Protocol):
             CommandError: With an authorization code.
         """
 
+    def allows_command(self, view: View, command: Command) -> bool:
+        """Whether a heartbeat is none to refuse on this state; a "no" is not reported."""
+
 
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 

@@ -17,6 +17,7 @@ See: docs/adr/0060-watchers-are-woken-in-steps.md.
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import NamedTuple
 
 from quorate.services.change_message import CHANGE_BYTES_MAX, ChangeMessage, message_of
@@ -32,6 +33,8 @@ CACHED_BYTES_MAX = 16 << 20
 is kept, whatever its size."""
 PROGRESS_SECONDS = 5.0
 """A watcher that waits is woken after so many seconds without a change, to get its position."""
+CONVERTED_AT_ONCE_MAX = 8
+"""Conversions that one step of the feed has under way; far fewer than messages that are kept."""
 WOKEN_PER_TURN = 64
 """Watchers woken in one turn of the event loop; requests and Fetches get the turns between."""
 
@@ -170,16 +173,21 @@ class ChangeFeed:
     async def _wake(self, by_place: dict[_Place, list[asyncio.Future[bool]]]) -> None:
         """Convert what each group of watchers is going to ask for, and wake it once that is there.
 
-        All conversions begin at once, so no group waits for the log to be read for another.
+        Several conversions are under way, so hardly a group waits for the log to be read for
+        another; not all of them, because many watchers may each be at a place of their own.
         """
-        groups = {self._conversion(place): place for place in by_place}
+        places = iter(by_place)
+        under_way: dict[asyncio.Task[ChangeMessage], _Place] = {}
         woken = 0
-        left = set(groups)
-        while left:
-            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        while True:
+            for place in islice(places, CONVERTED_AT_ONCE_MAX - len(under_way)):
+                under_way[self._conversion(place)] = place
+            if not under_way:
+                return
+            done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
             # Not in the order of a set, which differs from run to run.
-            for task in [each for each in groups if each in done]:
-                place = groups[task]
+            for task in [each for each in under_way if each in done]:
+                place = under_way.pop(task)
                 # A failure is raised again by the watchers of this place, which report it.
                 self._forget_failed(place, task)
                 for future in by_place[place]:

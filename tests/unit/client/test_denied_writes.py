@@ -13,7 +13,7 @@ from quorate.client import TOPIC, Client, RefusedError
 from quorate.controller.requests import Answer, OnAnswer, RequestContext
 from quorum.errors import ErrorCode
 from quorum.v1 import commands_pb2 as wire
-from statemachine.commands import Command, CreateTopic, InitProducerId
+from statemachine.commands import Command, CreateTopic, InitProducerId, WithPosition
 from tests.support.served_node import FakeNode, cluster, serving
 
 NO_PRODUCER = "CLUSTER_AUTHORIZATION_FAILED: no producer"
@@ -102,6 +102,21 @@ def test_a_client_that_gets_the_right_later_writes() -> None:
             assert isinstance(made, CreateTopic)
             assert not made.dry_run
             assert gate.evaluated[-1][1].producer_id >= 0
+
+    asyncio.run(scenario())
+
+
+def test_a_position_beside_a_denied_command_is_a_dry_run_as_well() -> None:
+    """Otherwise the node refuses the pair for what the caller did not do."""
+
+    async def scenario() -> None:
+        async with gated() as (client, gate, _node):
+            command = wire.Command(create_topic=wire.CreateTopic(name="t"))
+            command.with_position.group = "g"
+            with pytest.raises(RefusedError):
+                await client.write(command)
+            (pair,) = [each for each, _ in gate.evaluated if isinstance(each, WithPosition)]
+            assert (pair.command.dry_run, pair.position.dry_run) == (True, True)
 
     asyncio.run(scenario())
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quorum.batch import iterate_records, scan_batches
-from quorum.errors import ErrorCode
+from quorum.errors import CommandError, ErrorCode
 from statemachine.codec import batch_headers
-from statemachine.commands import BrokerHeartbeat, FeatureRange, RegisterBroker
+from statemachine.commands import BrokerHeartbeat, Command, FeatureRange, RegisterBroker
+from statemachine.prepare.view import View
 from statemachine.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -192,6 +195,36 @@ def test_a_broker_that_is_fenced_already_is_not_fenced_again():
     bench.log.elect()
     bench.flush()
     assert len(bench.controller.sessions) == 0
+
+
+class NoRights:
+    """Access of a caller who may do nothing."""
+
+    def check_command(self, view: View, command: Command) -> None:
+        raise CommandError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "no")
+
+    def allows_command(self, view: View, command: Command) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("heartbeat", "access", "is_contact"),
+    [
+        (HEARTBEAT, None, True),
+        (replace(HEARTBEAT, dry_run=True), None, False),
+        (HEARTBEAT, NoRights(), False),
+    ],
+    ids=["a real one", "a dry run", "without rights"],
+)
+def test_only_a_heartbeat_that_may_take_effect_is_a_contact(heartbeat, access, is_contact):
+    """Goal: nobody keeps a broker's session alive who may not speak for it (KIP-631)."""
+    bench = Bench()
+    bench.ask(HEARTBEAT)
+    bench.flush(bench.now + 10)
+    bench.submit(heartbeat, "h", access=access)
+    bench.flush(bench.now + 10)
+    session = bench.controller.sessions.get(1, 1)
+    assert (session.last_contact_ms == bench.now) is is_contact
 
 
 def test_a_quiet_heartbeat_is_answered_without_a_round_trip():

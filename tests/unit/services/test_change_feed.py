@@ -13,6 +13,7 @@ import pytest
 from quorate.services import change_feed
 from quorate.services.change_feed import (
     CACHED_MESSAGES_MAX,
+    CONVERTED_AT_ONCE_MAX,
     PROGRESS_SECONDS,
     WOKEN_PER_TURN,
     ChangeFeed,
@@ -331,6 +332,33 @@ def test_a_place_whose_log_is_read_slowly_keeps_no_watcher_of_another_asleep() -
         assert not late.done()
         may_be_read.set()
         assert await late == [first + 1, first + 2]
+
+    with_feed(scenario)
+
+
+def test_many_places_are_converted_a_few_at_a_time_and_once_each() -> None:
+    async def scenario(node: FakeNode, feed: ChangeFeed) -> None:
+        read_log, first, count = node.read_log, end(node), 100
+        reads: list[int] = []
+        under_way, most = 0, 0
+
+        async def counted(offset: int, max_bytes: int, end_offset: int) -> bytes:
+            nonlocal under_way, most
+            reads.append(offset)
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0)
+            under_way -= 1
+            return await read_log(offset, max_bytes, end_offset)
+
+        node.read_log = counted  # type: ignore[method-assign]
+        waiting = [asyncio.create_task(batches(feed, first + each)) for each in range(count)]
+        await asyncio.sleep(0)
+        for _ in range(count):
+            node.commit()
+        await asyncio.gather(*waiting)
+        assert 1 < most <= CONVERTED_AT_ONCE_MAX
+        assert sorted(reads) == list(range(first, first + count))
 
     with_feed(scenario)
 
