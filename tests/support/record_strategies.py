@@ -93,8 +93,9 @@ def records() -> st.SearchStrategy[MetadataRecord]:
 class World:
     """Creates random records that are consistent with the earlier ones, reproducible by seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, reuses_names: bool = False) -> None:
         self.rng = random.Random(seed)
+        self.reuses_names = reuses_names
         self.brokers: dict[int, int] = {}
         self.topics: dict[bytes, tuple[str, int]] = {}
         self.gone: list[str] = []
@@ -216,7 +217,7 @@ class World:
     def _remove_topic(self) -> list[MetadataRecord]:
         topic_id = self.rng.choice(sorted(self.topics))
         name, _ = self.topics.pop(topic_id)
-        if self.rng.random() < 0.5:
+        if self.reuses_names and self.rng.random() < 0.5:
             self.gone.append(name)
         return [RemoveTopicRecord(topic_id)]
 

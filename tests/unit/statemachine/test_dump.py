@@ -44,7 +44,7 @@ def image_of(records, base=EMPTY_IMAGE):
 
 
 def world_image(seed, steps=120):
-    return image_of(World(seed).steps(steps))
+    return image_of(World(seed, reuses_names=True).steps(steps))
 
 
 @pytest.mark.parametrize("kafka", [False, True])
