@@ -95,7 +95,7 @@ def different(before: MetadataImage, after: MetadataImage) -> set[tuple[str, str
     }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(14))
 def test_changes_lead_to_the_image_and_to_every_difference(
     seed: int, tmp_path: Path, index: Index
 ) -> None:
