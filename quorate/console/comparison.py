@@ -9,6 +9,7 @@ from typing import Any
 from quorate.console.paging import PAGE_ROWS, select_page
 from quorate.timetravel.moments import parse_moment
 from quorum.errors import QuorumUsageError
+from statemachine.redaction import REDACTED
 
 
 def diff_document(
@@ -79,11 +80,12 @@ def _row(db: sqlite3.Connection, entity: dict[str, Any]) -> dict[str, Any] | Non
     ).fetchone()
     before = None if first["before"] is None else json.loads(first["before"])
     after = None if last["after"] is None else json.loads(last["after"])
-    # What is secret is not kept here, so another password looks like the one before.
-    if before == after and (before is None or entity["kind"] != "scram"):
+    old, new = before or {}, after or {}
+    # Secrets are not kept here, so another one looks like the one before: it counts as changed.
+    hidden = {name for name in old if old[name] == new.get(name) == REDACTED}
+    if before == after and not hidden:
         return None
     change = "added" if before is None else "removed" if after is None else "changed"
-    old, new = before or {}, after or {}
     return {
         "kind": entity["kind"],
         "name": entity["name"],
@@ -92,7 +94,7 @@ def _row(db: sqlite3.Connection, entity: dict[str, Any]) -> dict[str, Any] | Non
         "fields": {
             name: {"before": old.get(name), "after": new.get(name)}
             for name in {**old, **new}
-            if old.get(name) != new.get(name)
+            if old.get(name) != new.get(name) or name in hidden
         },
         "start": last["start"],
         "time": last["time"],

@@ -150,7 +150,7 @@ class Controller:
         """Queue a command for the next group. Never raises; the answer has the outcome."""
         if type(command) is BrokerHeartbeat and not command.dry_run:
             access = context.access
-            if access is None or access.allows_command(self._machine.image, command):
+            if access is None or access.allows_heartbeat(self._machine.image, command):
                 # Noted before the command queues: a full queue must not fence a live broker.
                 self._proposer.note_contact(command)
         if not self._proposer.is_leading:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
-from statemachine.commands import Command
+from statemachine.commands import BrokerHeartbeat, Command
 from statemachine.known_producer import KnownProducer
 from statemachine.prepare.view import View
 
@@ -27,8 +27,8 @@ class CommandAccess(Protocol):
             CommandError: With an authorization code.
         """
 
-    def allows_command(self, view: View, command: Command) -> bool:
-        """Whether a heartbeat is none to refuse on this state; a "no" is not reported."""
+    def allows_heartbeat(self, view: View, heartbeat: BrokerHeartbeat) -> bool:
+        """Whether ``check_command`` would let it pass on this state; a "no" is not reported."""
 
 
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})

@@ -40,6 +40,7 @@ from statemachine.command_access import (
 )
 from statemachine.commands import (
     AlterUserScramCredentials,
+    BrokerHeartbeat,
     Command,
     DeleteTopic,
     ImportBatch,
@@ -285,12 +286,12 @@ class Access:
                 shown = f"DELETE TOPIC {uuid_to_text(command.topic_id)}"
         raise self._denied("acl", text_of(needs[-1]), refusal_of(needs[-1]), shown=shown)
 
-    def allows_command(self, view: View, command: Command) -> bool:
-        """Whether the ACLs allow a command that names no users; a "no" is not reported."""
+    def allows_heartbeat(self, view: View, heartbeat: BrokerHeartbeat) -> bool:
+        """Whether ``check_command`` would let it pass; a "no" is not reported."""
         index = view.security.acl_index
         return self._is_operator or any(
             self._policy.allows(index, self._principal, self._host, action)
-            for action in NEEDS[type(command)](view, command)
+            for action in NEEDS[BrokerHeartbeat](view, heartbeat)
         )
 
     def _check_users(self, names: Iterable[str]) -> None:

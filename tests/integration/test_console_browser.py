@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,12 @@ LINKS_MAX = 200
 HOSTILE = "<script>document.title='changed'</script><img src=x onerror=document.title='changed'>"
 
 
+def has_both_changes(history: dict[str, Any]) -> bool:
+    newest = history["rows"][0] if history["rows"] else {"fields": {}}
+    # The record of the writer's producer id has the same reason, and comes before.
+    return "value" in newest["fields"] and newest["reason"] == HOSTILE
+
+
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running(tmp_path_factory.mktemp("console"), voters=1) as cluster:
@@ -49,8 +56,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                     *("config", "set", "broker", "", f"log.retention.ms={value}"),
                     *("--reason", reason),
                 )
-            # The record of the writer's producer id has the same reason, and comes before.
-            wait_for(found, "history", lambda doc: doc["rows"] and "value" in doc["rows"][0]["fields"] and doc["rows"][0]["reason"] == HOSTILE)  # fmt: skip  # noqa: E501
+            wait_for(found, "history", has_both_changes)
             yield found
 
 

@@ -203,7 +203,7 @@ class NoRights:
     def check_command(self, view: View, command: Command) -> None:
         raise CommandError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "no")
 
-    def allows_command(self, view: View, command: Command) -> bool:
+    def allows_heartbeat(self, view: View, heartbeat: BrokerHeartbeat) -> bool:
         return False
 
 

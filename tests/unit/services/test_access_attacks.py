@@ -11,7 +11,7 @@ from quorate.services.roles import Role
 from quorum.errors import CommandError, ErrorCode
 from quorum.transport.node_names import NodeNames
 from statemachine.codec import encode_kafka, encode_record
-from statemachine.commands import Command, DeleteTopic, ImportBatch
+from statemachine.commands import BrokerHeartbeat, Command, DeleteTopic, ImportBatch
 from statemachine.delta import ImageDelta
 from statemachine.image import EMPTY_IMAGE, MetadataImage
 from statemachine.import_state import SourcePosition
@@ -33,19 +33,32 @@ def acl(kind: ResourceKind, name: str, operation: AclOperation) -> AccessControl
     return AccessControlEntryRecord(b"a" * 16, int(kind), name, 3, ME, "*", int(operation), 3)
 
 
-def refusal(command: Command, *state: MetadataRecord) -> CommandError | None:
+def image_of(*state: MetadataRecord) -> MetadataImage:
     delta = ImageDelta(EMPTY_IMAGE)
     for record in state:
         delta.replay(record)
-    image: MetadataImage = delta.finish()
+    return delta.finish()
+
+
+def access() -> Access:
     policy = AccessPolicy(NodeNames("node-{id}.test"), frozenset({"User:admin"}))
+    return Access(policy, ME, "ipv4:10.0.0.1:7", frozenset({Role.CLIENT}))
+
+
+def refusal(command: Command, *state: MetadataRecord) -> CommandError | None:
     try:
-        Access(policy, ME, "ipv4:10.0.0.1:7", frozenset({Role.CLIENT})).check_command(
-            image, command
-        )
+        access().check_command(image_of(*state), command)
     except CommandError as error:
         return error
     return None
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_nobody_keeps_a_broker_alive_by_heartbeats_that_are_refused(is_allowed: bool) -> None:
+    right = acl(ResourceKind.CLUSTER, CLUSTER_NAME, AclOperation.CLUSTER_ACTION)
+    state, heartbeat = [right] if is_allowed else [], BrokerHeartbeat(1, 1, 0)
+    assert access().allows_heartbeat(image_of(*state), heartbeat) is is_allowed
+    assert (refusal(heartbeat, *state) is None) is is_allowed
 
 
 @pytest.mark.parametrize("may_see", [False, True])
