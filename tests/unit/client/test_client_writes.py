@@ -206,6 +206,7 @@ def test_a_forgotten_producer_is_replaced_when_nothing_was_at_risk():
             await client.set_config(TOPIC, "warm", "retention.ms", "0")
             log.known_producers.clear()
             await client.set_config(TOPIC, "t", "retention.ms", "1")
+            assert not client._writer.is_in_doubt
         assert [c.resource_name for c in log.applied] == ["warm", "t"]
 
     asyncio.run(scenario())
@@ -223,8 +224,10 @@ def test_a_forgotten_producer_leaves_a_repeat_unknown():
                 return ErrorCode.OUTCOME_UNKNOWN
 
             nodes[0].after_submit = forget
+            assert not client._writer.is_in_doubt
             with pytest.raises(OutcomeUnknownError, match="producer is gone"):
                 await client.set_config(TOPIC, "t", "retention.ms", "1")
+            assert client._writer.is_in_doubt
 
     asyncio.run(scenario())
 

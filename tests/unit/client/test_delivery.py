@@ -12,6 +12,7 @@ import pytest
 from quorate.client import Client, OutcomeUnknownError, UnavailableError
 from quorate.client.authenticator import Authenticator
 from quorate.client.delivery import Delivery, NotSentError
+from quorate.client.given_token import GivenToken
 from quorate.client.results.admin import DescribeQuorumResponse
 from quorate.services.ports import Outcome, VoterChange
 from quorum.v1 import admin_pb2, common_pb2
@@ -117,6 +118,53 @@ def test_a_request_waits_for_the_token_that_it_is_sent_with(lack: Exception | No
             if lack is None:
                 await client._nodes.prove(node.address)
             assert exchanges == [node.address], "one; its token is good for the next call"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("login", "says"),
+    [
+        (None, "the call was not sent: socket closed"),
+        (LookupError("no login"), r"got no token: .* raised LookupError\('no login'\)"),
+    ],
+    ids=["before its token was asked for", "the function raised"],
+)
+def test_a_call_that_got_no_token_says_why_it_was_not_sent(
+    login: Exception | None, says: str
+) -> None:
+    """Only a function that raised is to blame. The connection may have failed before its turn."""
+
+    def token() -> str:
+        if login is not None:
+            raise login
+        return "t"
+
+    async def scenario() -> None:
+        _, (node,) = cluster(1)
+        async with serving(node), Client([node.address]) as client:
+            client._nodes.given_token = given = GivenToken(token)
+            delivery = Delivery()
+            await delivery.begin(client._nodes, node.address, seconds=30)
+            if login is not None:
+                given(None, lambda *_: None)
+            with pytest.raises(NotSentError, match=says):
+                delivery.check_token(UnavailableError("socket closed"))
+            assert not delivery.may_be_taken
+
+    asyncio.run(scenario())
+
+
+def test_a_call_that_got_its_token_counts_as_sent() -> None:
+    async def scenario() -> None:
+        _, (node,) = cluster(1)
+        async with serving(node), Client([node.address]) as client:
+            client._nodes.given_token = given = GivenToken("t")
+            delivery = Delivery()
+            await delivery.begin(client._nodes, node.address, seconds=30)
+            given(None, lambda *_: None)
+            delivery.check_token(UnavailableError("socket closed"))
+            assert delivery.may_be_taken
 
     asyncio.run(scenario())
 
