@@ -5,10 +5,16 @@ from __future__ import annotations
 import random
 
 import pytest
+from immutables import Map
 
 from statemachine.sections import partition_index
 from statemachine.sections.broker_words import NO_PARTITIONS
-from statemachine.sections.partition_index import PartitionIndexDelta, PartitionKey, PartitionSet
+from statemachine.sections.partition_index import (
+    PartitionIndexDelta,
+    PartitionKey,
+    PartitionSet,
+    index_of,
+)
 from statemachine.sections.partitions import PartitionState
 
 TOPICS = [bytes([each]) * 16 for each in (1, 2, 3)]
@@ -93,6 +99,69 @@ def test_topics_of_one_placement_are_found_like_all_others(
         assert list(in_isr) == sorted(key for key, each in model.items() if broker in each.isr)
         assert list(led) == sorted(key for key, each in model.items() if broker == each.leader)
         assert list(eligible) == sorted(key for key, each in model.items() if broker in each.elr)
+
+
+def settled(index: PartitionIndexDelta) -> PartitionIndexDelta:
+    return PartitionIndexDelta(index.isr.settle(), index.leader.settle(), index.elr.settle())
+
+
+def words_of(index: PartitionIndexDelta) -> list[dict[int, dict[bytes, int]]]:
+    """All words by broker of ISR, leader and ELR; a broker without words must not be there."""
+    return [
+        {broker: dict(words.all()) for broker, words in each.settle().items()}
+        for each in (index.isr, index.leader, index.elr)
+    ]
+
+
+def one_by_one(model: dict[bytes, dict[int, PartitionState]]) -> PartitionIndexDelta:
+    index = PartitionIndexDelta(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
+    for topic_id, states in model.items():
+        for number, each in states.items():
+            index.added((topic_id, number), each)
+    return index
+
+
+@pytest.mark.parametrize(("shared_max", "partitions_max"), [(1000, 64), (3, 64), (1000, 2)])
+@pytest.mark.parametrize("seed", range(8))
+def test_topics_that_are_removed_leave_what_is_indexed_anew(
+    monkeypatch: pytest.MonkeyPatch, seed: int, shared_max: int, partitions_max: int
+) -> None:
+    """Goal: a topic goes from every word, by shared words or partition by partition.
+
+    Method: topics of few placements come, change and go, some within one delta, some under an id
+    that was there before. What is left has the words that an index of the partitions gets anew.
+    """
+    monkeypatch.setattr(partition_index, "_shared", {})
+    monkeypatch.setattr(partition_index, "_SHARED_MAX", shared_max)
+    monkeypatch.setattr(partition_index, "_SHARED_PARTITIONS_MAX", partitions_max)
+    rng = random.Random(seed)
+    kept = [state(rng)._replace(elr=()) for _ in range(3)]
+    index = PartitionIndexDelta(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
+    model: dict[bytes, dict[int, PartitionState]] = {}
+    was_shared = {True: 0, False: 0}
+    for step in range(400):
+        topic_id = rng.randrange(25).to_bytes(16, "big")
+        states = model.get(topic_id)
+        if states is None:
+            first = rng.choice((0, 0, 0, 0, 1022, 70_000))
+            states = model[topic_id] = {
+                first + each: rng.choice(kept) if rng.random() < 0.9 else state(rng)
+                for each in range(rng.randrange(1, 4))
+            }
+            index.added_topic(topic_id, dict(states))
+        elif rng.random() < 0.4:
+            number = rng.choice(sorted(states))
+            old, states[number] = states[number], rng.choice((*kept, state(rng)))
+            index.changed((topic_id, number), old, states[number])
+        else:
+            was_shared[partition_index._alike(states) in partition_index._shared] += 1
+            index.removed_topic(topic_id, model.pop(topic_id))
+        if rng.random() < 0.2:
+            index = settled(index)
+        if step % 100 == 99:
+            anew = index_of(Map({each: Map(held) for each, held in model.items()}))
+            assert words_of(index) == words_of(anew) == words_of(one_by_one(model))
+    assert min(was_shared.values()) > 10, "both ways were taken"
 
 
 def test_topics_of_one_placement_share_their_words() -> None:
