@@ -102,7 +102,7 @@ def test_parts_that_begin_at_any_of_several_checkpoints_add_up(
     """Goal: a read of a range equals the reads of its parts, wherever a checkpoint ends."""
     log = AuditLog(tmp_path_factory.mktemp("split"), segment_bytes=segment_bytes)
     log.elect(1)
-    world = log.world(seed, 10)
+    world = log.world(seed, 10, reuses_names=True)
     checkpoints = []
     for epoch, number in enumerate(steps, start=2):
         checkpoints.append(log.checkpoint())

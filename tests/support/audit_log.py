@@ -96,9 +96,9 @@ class AuditLog:
             )
         )
 
-    def world(self, seed: int, steps: int) -> World:
+    def world(self, seed: int, steps: int, *, reuses_names: bool = False) -> World:
         """Append random commands that are consistent with the earlier ones."""
-        world = World(seed)
+        world = World(seed, reuses_names=reuses_names)
         self.more(world, steps)
         return world
 

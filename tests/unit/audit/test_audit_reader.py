@@ -191,7 +191,7 @@ def test_typed_rows_add_up_to_the_image_at_every_offset(seed: int, tmp_path: Pat
     """Several segments and a checkpoint in the middle, so that replay starts differ by range."""
     log = AuditLog(tmp_path, segment_bytes=2500)
     log.elect(1)
-    world = log.world(seed, 60)
+    world = log.world(seed, 60, reuses_names=True)
     log.checkpoint()
     log.elect(2)
     log.more(world, 60)

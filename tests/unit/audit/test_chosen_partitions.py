@@ -49,7 +49,7 @@ def test_the_rows_of_a_topic_are_those_of_a_whole_replay(seed: int, tmp_path: Pa
     """Goal: also from the middle of the log on, with a checkpoint there, and behind a baseline."""
     log = AuditLog(tmp_path / "node", segment_bytes=3000)
     log.elect(1)
-    world = log.world(seed, 80)
+    world = log.world(seed, 80, reuses_names=True)
     log.checkpoint()
     middle = log.end
     log.more(world, 80)

@@ -50,7 +50,7 @@ def test_rows_are_those_made_one_by_one(seed: int, at_least: int, tmp_path: Path
     """Some batches are grouped and some are not, so that their rows alternate."""
     log = AuditLog(tmp_path / "node", segment_bytes=3000)
     log.elect(1)
-    world = log.world(seed, 60)
+    world = log.world(seed, 60, reuses_names=True)
     log.checkpoint()
     log.more(world, 60)
     log.commit()

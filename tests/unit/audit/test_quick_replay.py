@@ -60,7 +60,7 @@ def test_any_world_replays_alike(
     """Goal: one effect per record, also in and behind a transaction that ends or is aborted."""
     log = AuditLog(tmp_path_factory.mktemp("any") / "node", segment_bytes=3000)
     log.elect(1)
-    world = log.world(seed, steps)
+    world = log.world(seed, steps, reuses_names=True)
     before = log.machine.image
     for records in TRANSACTION:
         log.command(*records, principal="User:t")

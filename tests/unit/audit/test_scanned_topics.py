@@ -30,7 +30,7 @@ from tests.support.audit_log import AuditLog
 def log(tmp_path: Path, request: pytest.FixtureRequest) -> AuditLog:
     log = AuditLog(tmp_path / "node", segment_bytes=3000)
     log.elect(1)
-    log.world(request.param, 60)
+    log.world(request.param, 60, reuses_names=True)
     log.commit()
     return log
 

@@ -101,7 +101,7 @@ def test_changes_lead_to_the_image_and_to_every_difference(
 ) -> None:
     log = AuditLog(tmp_path / "log")
     log.elect(1)
-    log.world(seed, STEPS)
+    log.world(seed, STEPS, reuses_names=True)
     feed = ImageFeed(index)
     feed.begin_empty()
     for batch in changes(log):

@@ -257,7 +257,7 @@ def test_adopts_what_the_leader_replayed_ahead():
 
 def test_adopting_equals_replaying():
     log, leader, follower = Log(), StateMachine(), StateMachine()
-    world = World(11)
+    world = World(11, reuses_names=True)
     for _ in range(40):
         records = world.step()
         data = log.batch(*records)
@@ -289,7 +289,7 @@ def checkpoint(image, *, footer=None, timestamp=77, kafka=False, batch_records=7
 
 def world_image(seed=4):
     delta = ImageDelta(EMPTY_IMAGE)
-    for record in World(seed).steps(80):
+    for record in World(seed, reuses_names=True).steps(80):
         delta.replay(record)
     return delta.finish(Provenance(500, 2, 77))
 
@@ -377,7 +377,7 @@ def test_wrong_footer_digest_is_only_checked_when_asked(kafka):
 @pytest.mark.parametrize("seed", range(8))
 def test_loading_and_then_applying_equals_applying_everything(seed):
     """630.15: a checkpoint and the log behind it give the image of the whole log."""
-    world, log = World(seed), Log()
+    world, log = World(seed, reuses_names=True), Log()
     whole = StateMachine()
     data = [log.batch(*world.step()) for _ in range(60)]
     for piece in data[:30]:

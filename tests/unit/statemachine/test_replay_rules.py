@@ -209,7 +209,7 @@ def test_aborted_transaction_leaves_nothing():
     delta = delta_of(*ORDERS)
     before = delta.view()
     delta.replay(BeginTransactionRecord("boot"))
-    for record in World(3).steps(30):
+    for record in World(3, reuses_names=True).steps(30):
         delta.replay(record)
     delta.replay(PartitionChangeRecord(0, A, leader=2))
     assert delta.topics.partition(A, 0).leader == 2
@@ -256,7 +256,7 @@ def test_indexes_agree_with_the_partitions(seed):
     def sets(index: BrokerPartitions) -> dict[int, set[PartitionKey]]:
         return {broker: set(PartitionSet(words.all())) for broker, words in index.items()}
 
-    world = World(seed)
+    world = World(seed, reuses_names=True)
     image = EMPTY_IMAGE
     for _ in range(12):
         delta = ImageDelta(image)

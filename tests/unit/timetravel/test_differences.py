@@ -41,7 +41,7 @@ def test_every_difference_names_each_batch_that_made_it(seed: int, tmp_path: Pat
     """Goal: nothing that changed is without an author, and no author is missing."""
     log = AuditLog(tmp_path, segment_bytes=2000)
     log.elect(1)
-    log.world(seed, STEPS)
+    log.world(seed, STEPS, reuses_names=True)
     log.commit()
     plan = plan_source(tmp_path)
     ends = sorted(log.images)
@@ -72,7 +72,7 @@ def log_end(ends: list[int], base: int) -> int:
 def test_applying_the_differences_gives_the_other_state(seed: int, tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     log.elect(1)
-    log.world(seed, STEPS)
+    log.world(seed, STEPS, reuses_names=True)
     ends = sorted(log.images)
     before, after = log.images[ends[40]], log.images[ends[-1]]
     content = {each.key: each for each in entities(before)}
@@ -91,7 +91,7 @@ def test_applying_the_differences_gives_the_other_state(seed: int, tmp_path: Pat
 @pytest.mark.parametrize("seed", range(4))
 def test_every_entity_has_a_kind_and_a_name_of_its_own(seed: int, tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
-    log.world(seed, STEPS)
+    log.world(seed, STEPS, reuses_names=True)
     found = list(entities(log.machine.image))
     assert len(found) == count_records(log.machine.image)
     assert len({(each.kind, each.name) for each in found}) == len(found)
