@@ -46,13 +46,11 @@ def _encode_headers(headers: Sequence[RecordHeader]) -> bytes:
     for name, value in headers:
         front = _header_names.get(name) or _encode_name(name)
         if value is None:
-            parts.append(front)
-            parts.append(NULL_KEY)
+            parts += (front, NULL_KEY)
         else:
             size = len(value)
-            parts.append(front)
-            parts.append(SMALL_VARINTS[size] if size < _SMALL_COUNT else encode_varint(size))
-            parts.append(value)
+            length = SMALL_VARINTS[size] if size < _SMALL_COUNT else encode_varint(size)
+            parts += (front, length, value)
     return b"".join(parts)
 
 
@@ -72,8 +70,9 @@ def _encode_record(index: int, key: bytes | None, value: bytes, headers: bytes) 
         )
     else:
         prefix = PLAIN_PREFIXES[index] if index < _PREFIX_COUNT else plain_prefix(index)
-    body = b"".join((prefix, encode_varint(len(value)), value, headers))
-    return encode_varint(len(body)) + body
+    size = encode_varint(len(value))
+    length = encode_varint(len(prefix) + len(size) + len(value) + len(headers))
+    return b"".join((length, prefix, size, value, headers))
 
 
 def _add_plain_records(parts: list[bytes], values: Sequence[bytes]) -> None:

@@ -18,6 +18,7 @@ import msgpack
 from quorum.errors import RecordCodecError, UnknownRecordError
 from quorum.types import TaggedFields
 from quorum.varint import encode_tagged_fields, read_tagged_fields
+from statemachine.kept_packer import BUFFER_BYTES, KeptPacker
 from statemachine.records import RECORD_TYPES, MetadataRecord, RecordType
 from statemachine.records_schema import (
     INTEGER_RANGES,
@@ -38,8 +39,6 @@ EXT_TAGS = 75
 EXTRA_DEPTH_MAX = 32
 """Deeper unknown values are refused: it must be possible to compare them, and to write them into
 the next checkpoint, without reaching a recursion limit."""
-
-_BUFFER_BYTES = 1024
 
 _MALFORMED = (ValueError, TypeError, OverflowError)
 """Exceptions of msgpack for bytes that are not one well-formed, bounded object."""
@@ -100,10 +99,7 @@ def _known(api_key: int, version: int) -> RecordType:
     return record_type
 
 
-def _packb(values: tuple[Any, ...]) -> bytes:
-    # ``msgpack.packb`` with the buffer of a record: the default one is a quarter of a megabyte.
-    packed: bytes = msgpack.Packer(buf_size=_BUFFER_BYTES).pack(values)
-    return packed
+_packer = KeptPacker(lambda: msgpack.Packer(buf_size=BUFFER_BYTES))
 
 
 class _Source:
@@ -114,7 +110,7 @@ class _Source:
         self.names: dict[str, Any] = {
             "bad": _bad,
             "short": _short,
-            "packb": _packb,
+            "packb": _packer.pack,
             "to_extra": _to_extra,
             "from_extra": _from_extra,
         }

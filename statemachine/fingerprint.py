@@ -18,12 +18,12 @@ from typing import Any
 import msgpack
 
 from statemachine.commands import Command
+from statemachine.kept_packer import BUFFER_BYTES, KeptPacker
 
 FINGERPRINT_BYTES = 16
 """128 bits: a collision takes about 2^64 tries."""
 
 _OWNERS_CACHED_MAX = 1024
-_BUFFER_BYTES = 1024
 
 _known_defaults: dict[type, tuple[tuple[str, Any], ...]] = {}
 
@@ -33,8 +33,14 @@ def command_fingerprint(command: Command) -> bytes:
 
     Sender, time, reason and sequence number are not part of it.
     """
-    packer = msgpack.Packer(default=_plain, unicode_errors="surrogatepass", buf_size=_BUFFER_BYTES)
-    return hashlib.blake2b(packer.pack(command), digest_size=FINGERPRINT_BYTES).digest()
+    plain = _plain(command)
+    try:
+        content = _packer.pack(plain)
+    except UnicodeEncodeError:
+        content = _surrogate_packer.pack(plain)
+    digest = _NO_CONTENT.copy()
+    digest.update(content)
+    return digest.digest()
 
 
 @lru_cache(maxsize=_OWNERS_CACHED_MAX)
@@ -45,6 +51,10 @@ def owner_digest(principal: str) -> bytes:
     return hashlib.blake2b(
         principal.encode("utf-8", "replace"), digest_size=FINGERPRINT_BYTES
     ).digest()
+
+
+_NO_CONTENT = hashlib.blake2b(digest_size=FINGERPRINT_BYTES)
+"""Copied, because the name of an argument takes longer to find."""
 
 
 def _plain(value: Any) -> list[Any]:
@@ -66,3 +76,10 @@ def _plain(value: Any) -> list[Any]:
             found.append(name)
             found.append(content)
     return found
+
+
+_packer = KeptPacker(lambda: msgpack.Packer(default=_plain, buf_size=BUFFER_BYTES))
+_surrogate_packer = KeptPacker(
+    lambda: msgpack.Packer(default=_plain, unicode_errors="surrogatepass", buf_size=BUFFER_BYTES)
+)
+"""For text that UTF-8 cannot express: it makes a copy of every text."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgpack
 
 from quorate.controller.requests import RequestContext
@@ -16,33 +18,31 @@ from statemachine.producers import (
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
+_CALLERS_CACHED_MAX = 1024
+
+
+@lru_cache(maxsize=_CALLERS_CACHED_MAX)
+def _caller_headers(principal: str, client_id: str, reason: str) -> RecordHeaders:
+    """Return what most commands of a stream have in common."""
+    found = ((HEADER_PRINCIPAL, principal), ("client-id", client_id), ("reason", reason))
+    return tuple([(name, text.encode("utf-8", "replace")) for name, text in found if text])
+
 
 def origin_headers(context: RequestContext) -> RecordHeaders:
     """Return who and why, for a batch that a request made necessary."""
-    found = (
-        (HEADER_PRINCIPAL, context.principal),
-        ("client-id", context.client_id),
-        ("reason", context.reason),
-        ("traceparent", context.traceparent),
-    )
-    return tuple((name, text.encode("utf-8", "replace")) for name, text in found if text)
+    found = _caller_headers(context.principal, context.client_id, context.reason)
+    if context.traceparent:
+        found += (("traceparent", context.traceparent.encode("utf-8", "replace")),)
+    return found
 
 
 def command_headers(
     context: RequestContext, result: dict[str, object], fingerprint: bytes
 ) -> RecordHeaders:
     """Return who, why and which request, for the first record of the command's batch."""
-    headers: list[tuple[str, bytes | None]] = []
-    if context.principal:
-        headers.append((HEADER_PRINCIPAL, context.principal.encode("utf-8", "replace")))
-    if context.client_id:
-        headers.append(("client-id", context.client_id.encode("utf-8", "replace")))
+    headers = [*origin_headers(context)]
     if context.request_id:
         headers.append((HEADER_REQUEST, context.request_id.encode("utf-8", "replace")))
-    if context.reason:
-        headers.append(("reason", context.reason.encode("utf-8", "replace")))
-    if context.traceparent:
-        headers.append(("traceparent", context.traceparent.encode("utf-8", "replace")))
     if context.producer_id >= 0:
         headers.append((HEADER_OPEN, encode_open(context.oldest_open)))
         headers.append((HEADER_FINGERPRINT, fingerprint))

@@ -28,6 +28,7 @@ def test_it_is_the_same_in_every_process_and_release():
     """A leader compares it with fingerprints that another release wrote. Never change these."""
     assert command_fingerprint(setting("v")).hex() == "69c9e1a9effe18f2dd34d9770c39ed5b"
     assert command_fingerprint(InitProducerId()).hex() == "f7dec7a75d6b0cfacf9dafbdd3f61722"
+    assert command_fingerprint(setting("\ud800")).hex() == "70bff041ab429a1371eba025ebcc94e4"
     assert owner_digest("tls:ann").hex() == "5186f1922c5124eb4bb0f224ce0a2512"
 
 
