@@ -13,7 +13,8 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from quorate.controller.proposed_group import PendingAnswer
+from quorate.controller.answering import Answering
+from quorate.controller.requests import PendingCommand
 
 OnOutcome: TypeAlias = Callable[[int | None], None]
 """Told the offset to read at (everything below it must be applied), None when not confirmed."""
@@ -22,14 +23,15 @@ OnOutcome: TypeAlias = Callable[[int | None], None]
 class CommitPurgatory:
     """Owned by the controller and its thread. Answers leave in the order of their offsets."""
 
-    def __init__(self, reads_max: int) -> None:
+    def __init__(self, reads_max: int, answering: Answering) -> None:
+        self._answering = answering
         self._reads_max = reads_max
         self._reads_count = 0
         self.arrived: list[OnOutcome] = []
         """Reads that wait for a round to begin."""
-        self._rounds: dict[int, tuple[list[OnOutcome], list[PendingAnswer]]] = {}
+        self._rounds: dict[int, tuple[list[OnOutcome], list[PendingCommand]]] = {}
         self._last_token = 0
-        self._held: list[tuple[int, int, PendingAnswer]] = []
+        self._held: list[tuple[int, int, PendingCommand]] = []
         self._held_count = 0
 
     def add_read(self, on_outcome: OnOutcome) -> bool:
@@ -40,20 +42,20 @@ class CommitPurgatory:
         self.arrived.append(on_outcome)
         return True
 
-    def begin_round(self, unproven: Sequence[PendingAnswer] = ()) -> int:
+    def begin_round(self, unproven: Sequence[PendingCommand] = ()) -> int:
         """The token of a round for all reads that have arrived, and for these answers."""
         self._last_token += 1
         self._rounds[self._last_token] = (self.arrived, list(unproven))
         self.arrived = []
         return self._last_token
 
-    def end_round(self, token: int) -> tuple[list[OnOutcome], list[PendingAnswer]]:
+    def end_round(self, token: int) -> tuple[list[OnOutcome], list[PendingCommand]]:
         """The reads and answers that waited for a round; empty when it is not known (any more)."""
         reads, unproven = self._rounds.pop(token, ([], []))
         self._reads_count -= len(reads)
         return reads, unproven
 
-    def hold(self, answers: Sequence[PendingAnswer]) -> None:
+    def hold(self, answers: Sequence[PendingCommand]) -> None:
         """Keep proven answers until the image has reached their offsets."""
         for pending in answers:
             self._held_count += 1
@@ -62,11 +64,14 @@ class CommitPurgatory:
     def release(self, end_offset: int) -> None:
         """Let every answer leave that rests on nothing at or above ``end_offset``."""
         held = self._held
+        if not held or held[0][0] > end_offset:
+            return
+        released: list[PendingCommand] = []
         while held and held[0][0] <= end_offset:
-            pending = heapq.heappop(held)[2]
-            pending.on_answer(pending.answer)
+            released.append(heapq.heappop(held)[2])
+        self._answering.send(released)
 
-    def take_answers(self) -> list[PendingAnswer]:
+    def take_answers(self) -> list[PendingCommand]:
         """Leadership is lost: every answer that waits, oldest first. Reads wait on."""
         answers = [entry[2] for entry in sorted(self._held, key=lambda entry: entry[:2])]
         self._held.clear()

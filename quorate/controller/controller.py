@@ -21,13 +21,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 
+from quorate.controller.answering import AnswerCounts, Answering
 from quorate.controller.commit_purgatory import CommitPurgatory, OnOutcome
 from quorate.controller.config import ControllerConfig
 from quorate.controller.offset_purgatory import OffsetPurgatory
 from quorate.controller.ports import LogDriver
 from quorate.controller.proposer import Proposer
 from quorate.controller.publishing import CheckpointProgress, Published, Subscriber, Subscribers
-from quorate.controller.requests import Answer, OnAnswer, RequestContext
+from quorate.controller.requests import (
+    Answer,
+    OnAnswer,
+    PendingCommand,
+    RequestContext,
+    each_answer,
+)
 from quorate.controller.uncommitted_image import UncommittedImage, position_of
 from quorum.batch import VerifiedBatches
 from quorum.core.contract.output import LeadershipChanged
@@ -83,7 +90,8 @@ class Controller:
         self._on_replay = on_replay
         self._log: LogDriver
         self._uncommitted_image = UncommittedImage(machine)
-        self._purgatory = CommitPurgatory(config.purgatory_max)
+        self._answering = Answering()
+        self._purgatory = CommitPurgatory(config.purgatory_max, self._answering)
         self._proposer = Proposer(
             config,
             machine,
@@ -147,22 +155,36 @@ class Controller:
     # ------------------------------------------------------------------ what callers ask
 
     def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Queue a command for the next group. Never raises; the answer has the outcome."""
-        if type(command) is BrokerHeartbeat and not command.dry_run:
-            access = context.access
-            if access is None or access.allows_heartbeat(self._machine.image, command):
-                # Noted before the command queues: a full queue must not fence a live broker.
-                self._proposer.note_contact(command)
-        if not self._proposer.is_leading:
-            on_answer(self._not_leader())
-        elif not self._proposer.enqueue(command, context, on_answer):
-            on_answer(
-                Answer(
+        """Queue one command for the next group. Never raises; the answer has the outcome."""
+        self.submit_all([PendingCommand(command, context, each_answer(on_answer))])
+
+    def submit_all(self, commands: Sequence[PendingCommand]) -> None:
+        """Queue commands for the next group, in this order. Never raises."""
+        refused: list[PendingCommand] = []
+        proposer = self._proposer
+        for pending in commands:
+            command = pending.command
+            if type(command) is BrokerHeartbeat and not command.dry_run:
+                access = pending.context.access
+                if access is None or access.allows_heartbeat(self._machine.image, command):
+                    # Noted before the command queues: a full queue must not fence a live broker.
+                    proposer.note_contact(command)
+            if not proposer.is_leading:
+                pending.answer = self._not_leader()
+                refused.append(pending)
+            elif not proposer.enqueue(pending):
+                pending.answer = Answer(
                     ErrorCode.RESOURCE_EXHAUSTED,
-                    f"{self._proposer.queue_length} commands are waiting already; retry later",
+                    f"{proposer.queue_length} commands are waiting already; retry later",
                     epoch=self._log.node.epoch,
                 )
-            )
+                refused.append(pending)
+        if refused:
+            self._answering.send(refused)
+
+    def take_answer_counts(self) -> AnswerCounts:
+        """Return how many commands were answered since the last call, by type and outcome."""
+        return self._answering.take_counts()
 
     def confirm_read(self, on_outcome: OnOutcome) -> None:
         """Find the offset that a linearizable read has to wait for (``wait_applied``).
@@ -210,8 +232,7 @@ class Controller:
             promoted = []
             self._stop_replay(error)
         for group in promoted:
-            for pending in group.answers:
-                pending.on_answer(pending.answer)
+            self._answering.send(group.answers)
             self._purgatory.release(group.end_offset)
         self._publish(before)
 
@@ -270,8 +291,7 @@ class Controller:
     def on_read_failed(self, token: int) -> None:
         """Leadership was not confirmed for that round."""
         reads, answers = self._purgatory.end_round(token)
-        for pending in answers:
-            pending.on_answer(self._outcome_unknown())
+        self._answer_all(answers, self._outcome_unknown())
         for on_outcome in reads:
             on_outcome(None)
 
@@ -322,19 +342,24 @@ class Controller:
         end_offset = self._machine.image.provenance.end_offset
         for group in groups:
             for pending, is_final in group.survivors(end_offset):
-                pending.on_answer(pending.answer if is_final else self._outcome_unknown())
+                if not is_final:
+                    pending.answer = self._outcome_unknown()
+            self._answering.send(group.answers)
         self._fail_held()
 
     def _fail_held(self) -> None:
         # Reads stay: of each round the core tells what became of it.
-        for pending in self._purgatory.take_answers():
-            pending.on_answer(self._outcome_unknown())
+        self._answer_all(self._purgatory.take_answers(), self._outcome_unknown())
 
     def _refuse_waiting(self) -> None:
         """Commands that no group has taken in: nothing of them was appended."""
-        for on_answer in self._proposer.take_queue():
-            on_answer(self._not_leader())
+        self._answer_all(self._proposer.take_queue(), self._not_leader())
         self._fail_held()
+
+    def _answer_all(self, waiting: Sequence[PendingCommand], answer: Answer) -> None:
+        for pending in waiting:
+            pending.answer = answer
+        self._answering.send(waiting)
 
     def _not_leader(self) -> Answer:
         return Answer(

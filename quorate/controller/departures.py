@@ -12,22 +12,13 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
-from statemachine.commands import Command
+from quorate.controller.requests import NO_PRODUCER, PendingCommand, RequestContext
 from statemachine.delta import ImageDelta
 from statemachine.departures import DEPARTURE_EVENTS, DepartureEvent, leaving_events
 from statemachine.records import BrokerLeavingEvent, MetadataRecord
 from statemachine.sessions import BrokerGeneration, BrokerSessions
-
-
-class WaitingCommand(NamedTuple):
-    """A command that is evaluated when a broker has left its partitions."""
-
-    command: Command
-    context: RequestContext
-    on_answer: OnAnswer
 
 
 class StepWriter(Protocol):
@@ -47,7 +38,7 @@ class Departure:
     steps: deque[BrokerLeavingEvent]
     cause: RequestContext | None
     """The request because of which the broker leaves; None for an expired session."""
-    commands: list[WaitingCommand] = field(default_factory=list)
+    commands: list[PendingCommand] = field(default_factory=list)
 
 
 class Departures:
@@ -59,7 +50,7 @@ class Departures:
         self._awaited_end = 0
         """The next step is due when everything below this offset is committed."""
         self._waiting_producers: dict[int, BrokerGeneration] = {}
-        self.released: deque[WaitingCommand] = deque()
+        self.released: deque[PendingCommand] = deque()
         """Commands that wait no longer, oldest first. They come before the queue, over as many
         groups as their number and size need."""
 
@@ -95,7 +86,7 @@ class Departures:
             self._departures[generation] = Departure(generation, deque(steps), cause)
         return generation
 
-    def wait(self, generation: BrokerGeneration, waiting: WaitingCommand) -> None:
+    def wait(self, generation: BrokerGeneration, waiting: PendingCommand) -> None:
         """Keep a command until that broker has left its partitions."""
         self._departures[generation].commands.append(waiting)
         if waiting.context.producer_id != NO_PRODUCER:
@@ -131,7 +122,7 @@ class Departures:
         self.released.extend(departure.commands)
         return departure
 
-    def take_waiting(self) -> Iterator[WaitingCommand]:
+    def take_waiting(self) -> Iterator[PendingCommand]:
         """End of the leadership term: forget all departures, return the commands that waited."""
         departures = list(self._departures.values())
         self._departures.clear()

@@ -23,8 +23,8 @@ from quorate.controller.claims import (
     taking_of,
 )
 from quorate.controller.origin_headers import RecordHeaders, command_headers, origin_headers
-from quorate.controller.proposed_group import Group, PendingAnswer
-from quorate.controller.requests import Answer, OnAnswer, RequestContext
+from quorate.controller.proposed_group import Group
+from quorate.controller.requests import Answer, PendingCommand, RequestContext
 from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.batch import BatchHeader, encode_with_header
 from quorum.errors import CommandError, ErrorCode, QuorateError, ReplayError
@@ -61,19 +61,6 @@ BeginDeparture: TypeAlias = Callable[
 _NO_HEADERS: RecordHeaders = ()
 
 
-class _Replayed:
-    """A batch of the group, to build the uncommitted image again without a later, faulty one."""
-
-    __slots__ = ("headers", "place", "records")
-
-    def __init__(
-        self, place: BatchHeader, records: Sequence[MetadataRecord], headers: RecordHeaders
-    ) -> None:
-        self.place = place
-        self.records = records
-        self.headers = headers
-
-
 @dataclass(slots=True)
 class GroupFormer:
     """Evaluates commands one after the other and collects what they come to.
@@ -92,7 +79,7 @@ class GroupFormer:
     batch_bytes_max: int
     unused: UnusedNumbers
     begin_departure: BeginDeparture
-    answers: list[PendingAnswer] = field(default_factory=list)
+    answers: list[PendingCommand] = field(default_factory=list)
     batches: list[bytes] = field(default_factory=list)
     batch_headers: list[BatchHeader] = field(default_factory=list)
     size_bytes: int = 0
@@ -101,7 +88,9 @@ class GroupFormer:
     a deposed leader must not do: it leaves only after leadership was confirmed."""
     _fingerprint: bytes = b""
     """Of the command that is evaluated; empty where it has no number."""
-    _replayed: list[_Replayed] = field(default_factory=list)
+    _contents: list[tuple[Sequence[MetadataRecord], RecordHeaders]] = field(default_factory=list)
+    """Records and headers of each batch, to build the uncommitted image again without a later,
+    faulty one."""
     delta: ImageDelta = field(init=False)
     base_offset: int = field(init=False)
 
@@ -110,19 +99,14 @@ class GroupFormer:
         self.base_offset = self.delta.end_offset
 
     def evaluate(
-        self,
-        command: Command,
-        context: RequestContext,
-        on_answer: OnAnswer,
-        *,
-        may_wait: bool = True,
+        self, pending: PendingCommand, *, may_wait: bool = True
     ) -> BrokerGeneration | None:
         """Evaluate one command; its answer is kept until the group is committed.
 
         With ``may_wait`` it may have to wait until a broker has left its partitions. Then that
         broker is returned, and the command was not evaluated.
         """
-        delta = self.delta
+        delta, command, context = self.delta, pending.command, pending.context
         evaluation, base = self.evaluation, delta.end_offset
         evaluation.next_offset, evaluation.principal = base, context.principal
         taking, evaluated, known = NOTHING_TAKEN, None, None
@@ -143,10 +127,9 @@ class GroupFormer:
                 if evaluated is not None and context.is_ordered:
                     self._take_number(known, context)
                 end = self.delta.end_offset
-                settled_at = end if end > base else -1
-                pending = PendingAnswer(
-                    first_answer(known), on_answer, is_repeat=True, settled_at=settled_at
-                )
+                pending.answer = first_answer(known)
+                pending.is_repeat = True
+                pending.settled_at = end if end > base else -1
             else:
                 result = self._execute(
                     command,
@@ -154,13 +137,13 @@ class GroupFormer:
                     takes_number=taking.nothing_to_change,
                     may_wait=may_wait,
                 )
-                answer = Answer(ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result)
-                pending = PendingAnswer(answer, on_answer)
+                pending.answer = Answer(
+                    ErrorCode.NONE, "", self.delta.end_offset, self.epoch, result
+                )
         except _MustWaitError as wait:
             return wait.generation
         except CommandError as error:
-            answer = self._refuse(error, context, is_fence=taking.refusal)
-            pending = PendingAnswer(answer, on_answer)
+            pending.answer = self._refuse(error, context, is_fence=taking.refusal)
         if evaluated is not None and self.delta.end_offset == base:
             self.unused.add(evaluated)
         self.answers.append(pending)
@@ -259,7 +242,7 @@ class GroupFormer:
             self._rebuild()
             self.on_fault(f"the controller's own records do not replay: {error}")
             return False
-        self._keep(batch, _Replayed(place, records, headers))
+        self._keep(batch, place, records, headers)
         return True
 
     def finish(self, *, must_replay: bool = False) -> Group:
@@ -310,7 +293,7 @@ class GroupFormer:
                 code = ErrorCode.UNKNOWN_SERVER_ERROR
                 self.on_fault(f"evaluated records do not replay: {error}")
             raise CommandError(code, f"the command contradicts the metadata: {error}") from error
-        self._keep(batch, _Replayed(place, records, headers))
+        self._keep(batch, place, records, headers)
         for record in records:
             if type(record) is RegisterBrokerRecord:
                 self.evaluation.sessions.note_registration(
@@ -330,17 +313,23 @@ class GroupFormer:
         ]
         return values, _NO_HEADERS
 
-    def _keep(self, batch: bytes, replayed: _Replayed) -> None:
+    def _keep(
+        self,
+        batch: bytes,
+        place: BatchHeader,
+        records: Sequence[MetadataRecord],
+        headers: RecordHeaders,
+    ) -> None:
         self.batches.append(batch)
-        self.batch_headers.append(replayed.place)
+        self.batch_headers.append(place)
         self.size_bytes += len(batch)
-        self._replayed.append(replayed)
+        self._contents.append((records, headers))
 
     def _rebuild(self) -> None:
         """A delta that failed half-way is spoiled: replay the good batches into a new one."""
         delta = self.begin_delta()
-        for replayed in self._replayed:
-            delta.replay_batch(replayed.place, replayed.records, replayed.headers)
+        for place, (records, headers) in zip(self.batch_headers, self._contents, strict=True):
+            delta.replay_batch(place, records, headers)
         self.delta = delta
 
 

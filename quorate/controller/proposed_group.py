@@ -1,4 +1,4 @@
-"""A group between its proposal and its commit: the image after it, and the answers it carries."""
+"""A group between its proposal and its commit: the image after it, and the commands it answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from quorate.controller.requests import NO_PRODUCER, Answer, OnAnswer
+from quorate.controller.requests import NO_PRODUCER, PendingCommand
 from statemachine.delta import ImageDelta
 from statemachine.image import MetadataImage
 
@@ -23,31 +23,6 @@ class BatchPlace(NamedTuple):
     base_sequence: int = NO_PRODUCER
 
 
-@dataclass(slots=True, init=False)
-class PendingAnswer:
-    """An answer that may leave once everything below ``rests_on`` is in the image."""
-
-    answer: Answer
-    on_answer: OnAnswer
-    is_repeat: bool
-    """Whether it repeats a first answer: it says what is in the log, nothing of the present."""
-    settled_at: int
-    """End offset of a batch that took the number of a repeat; -1 if none did."""
-
-    def __init__(
-        self, answer: Answer, on_answer: OnAnswer, *, is_repeat: bool = False, settled_at: int = -1
-    ) -> None:
-        self.answer = answer
-        self.on_answer = on_answer
-        self.is_repeat = is_repeat
-        self.settled_at = settled_at
-
-    @property
-    def rests_on(self) -> int:
-        """The answer leaves when everything below this offset is in the image."""
-        return max(self.answer.offset, self.settled_at)
-
-
 @dataclass(slots=True)
 class Group:
     """A proposed group, until it is committed or its leadership is lost."""
@@ -56,12 +31,12 @@ class Group:
     end_offset: int
     delta: ImageDelta
     image: MetadataImage
-    answers: list[PendingAnswer]
+    answers: list[PendingCommand]
     must_replay: bool = False
     """It ends a transaction that the state machine holds open: its bytes are replayed when
     they are committed, because the two states share nothing."""
 
-    def survivors(self, end_offset: int) -> Iterator[tuple[PendingAnswer, bool]]:
+    def survivors(self, end_offset: int) -> Iterator[tuple[PendingCommand, bool]]:
         """Yield each answer, and whether it is final if leadership is lost at this committed end.
 
         A refusal or a no-op at the committed end may not be true any more, because a successor may

@@ -19,17 +19,17 @@ from functools import partial
 
 from quorate.controller.commit_purgatory import CommitPurgatory
 from quorate.controller.config import ControllerConfig
-from quorate.controller.departures import Departures, WaitingCommand
+from quorate.controller.departures import Departures
 from quorate.controller.group import GroupFormer
 from quorate.controller.periodic_tasks import PeriodicTasks, activation_batches
 from quorate.controller.ports import LogDriver
-from quorate.controller.requests import OnAnswer, RequestContext
+from quorate.controller.requests import PendingCommand
 from quorate.controller.uncommitted_image import UncommittedImage
 from quorate.controller.unused_numbers import UnusedNumbers
 from quorum.errors import violation
 from quorum.ports import Clock
 from quorum.types import NodeId
-from statemachine.commands import BrokerHeartbeat, Command
+from statemachine.commands import BrokerHeartbeat
 from statemachine.machine import StateMachine
 from statemachine.prepare import EvaluationContext
 from statemachine.prepare.context import KnownBrokers
@@ -76,7 +76,7 @@ class Proposer:
         self._on_group = on_group
         self._departures = Departures(config.departure_partitions_max)
         self._periodic_tasks = PeriodicTasks(config, self.sessions, self._departures)
-        self._queue: deque[tuple[Command, RequestContext, OnAnswer]] = deque()
+        self._queue: deque[PendingCommand] = deque()
         self._unused = UnusedNumbers()
         self._known_brokers = KnownBrokers()
         self._contacts: dict[NodeId, int] = {}
@@ -102,18 +102,16 @@ class Proposer:
         if broker is not None and broker.epoch == command.broker_epoch:
             self._contacts[broker.id] = broker.epoch
 
-    def enqueue(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> bool:
+    def enqueue(self, pending: PendingCommand) -> bool:
         """Take a command for the next group; False when too many are waiting."""
         if self.queue_length >= self._config.queue_commands_max:
             return False
-        self._queue.append((command, context, on_answer))
+        self._queue.append(pending)
         return True
 
-    def take_queue(self) -> list[OnAnswer]:
-        """Everyone whose command no group has taken in, oldest first."""
-        waiting = [
-            on_answer for _, _, on_answer in (*self._departures.take_waiting(), *self._queue)
-        ]
+    def take_queue(self) -> list[PendingCommand]:
+        """The commands that no group has taken in, oldest first."""
+        waiting = [*self._departures.take_waiting(), *self._queue]
         self._queue.clear()
         return waiting
 
@@ -264,19 +262,19 @@ class Proposer:
         """
         released = self._departures.released
         while released and self._has_room(former):
-            former.evaluate(*released.popleft(), may_wait=False)
+            former.evaluate(released.popleft(), may_wait=False)
 
     def _evaluate_queue(self, former: GroupFormer) -> None:
         queue, departures = self._queue, self._departures
         commands_max, bytes_max = self._config.group_commands_max, self._config.group_bytes_max
         answers = former.answers
         while queue and len(answers) < commands_max and former.size_bytes < bytes_max:
-            command, context, on_answer = queue.popleft()
-            leaving = departures.waits_behind(context) if departures.is_underway else None
+            pending = queue.popleft()
+            leaving = departures.waits_behind(pending.context) if departures.is_underway else None
             if leaving is None:
-                leaving = former.evaluate(command, context, on_answer)
+                leaving = former.evaluate(pending)
             if leaving is not None:
-                departures.wait(leaving, WaitingCommand(command, context, on_answer))
+                departures.wait(leaving, pending)
 
     def _begin_group(self, now_ms: int, wall_ms: int) -> GroupFormer:
         log_end, epoch = self.log.node.log_end_offset, self.log.node.epoch

@@ -1,8 +1,8 @@
-"""Input and output of the controller: the origin of a command, and its outcome."""
+"""Input and output of the controller: a command, where it comes from, and its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
@@ -72,9 +72,8 @@ class RequestContext:
         producer_epoch: int = NO_PRODUCER,
         sequence: int = NO_PRODUCER,
         oldest_open: int = NO_PRODUCER,
-        *,
-        is_repeat: bool = False,
-        is_ordered: bool = False,
+        is_repeat: bool = False,  # noqa: FBT001, FBT002 - by position, as all of a hot call
+        is_ordered: bool = False,  # noqa: FBT001, FBT002
         access: CommandAccess | None = None,
     ) -> None:
         self.principal = principal
@@ -130,5 +129,53 @@ class Answer:
         self.known_producer = known_producer
 
 
+@dataclass(slots=True, init=False, eq=False, repr=False)
+class PendingCommand:
+    """A command from its submission until its answer leaves."""
+
+    command: Command
+    context: RequestContext
+    on_answers: OnAnswers
+    tag: int
+    """The sender's own number for it."""
+    answer: Answer
+    """Not set before the command was evaluated or refused."""
+    is_repeat: bool
+    """Whether it repeats a first answer: it says what is in the log, nothing of the present."""
+    settled_at: int
+    """End offset of a batch that took the number of a repeat; -1 if none did."""
+
+    def __init__(
+        self, command: Command, context: RequestContext, on_answers: OnAnswers, tag: int = 0
+    ) -> None:
+        self.command = command
+        self.context = context
+        self.on_answers = on_answers
+        self.tag = tag
+        self.is_repeat = False
+        self.settled_at = -1
+
+    @property
+    def rests_on(self) -> int:
+        """The answer leaves when everything below this offset is in the image."""
+        return max(self.answer.offset, self.settled_at)
+
+
+OnAnswers: TypeAlias = Callable[[Sequence[PendingCommand]], None]
+"""Takes commands whose ``answer`` is final: those of one receiver that leave together, in order.
+
+Each submitted command is in exactly one such call, on the controller's thread. It must not raise.
+"""
+
 OnAnswer: TypeAlias = Callable[[Answer], None]
-"""Called exactly once per submitted command, on the controller's thread; must not raise."""
+"""As ``OnAnswers``, for a single command."""
+
+
+def each_answer(on_answer: OnAnswer) -> OnAnswers:
+    """Return the receiver of answers that are taken one by one."""
+
+    def take(answered: Sequence[PendingCommand]) -> None:
+        for pending in answered:
+            on_answer(pending.answer)
+
+    return take

@@ -1,24 +1,22 @@
 """Times and counts the calls between driver and controller, and the requests of clients.
 
-Thin wrappers, so that neither the driver nor the controller knows about metrics. Commands are
-counted in a plain dictionary and handed to the observer now and then: a counter update for
-each of ten thousand commands a second would cost more than evaluating some of them.
+Thin wrappers, so that neither the driver nor the controller knows about metrics. The controller
+counts its answers in a plain dictionary, which the observer gets now and then: a counter update
+for each of ten thousand commands a second would cost more than evaluating some of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from metrics.observer import Observer
-from quorate.controller.requests import Answer, OnAnswer
+from quorate.controller.answering import AnswerCounts
 from quorum.batch import VerifiedBatches
 from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import ErrorCode
 from quorum.runtime.ports import Listener
 from quorum.types import SnapshotId
-from statemachine.commands import Command
 
 _QUEUE_FULL = frozenset({ErrorCode.RESOURCE_EXHAUSTED, ErrorCode.QUEUE_FULL})
 
@@ -54,23 +52,12 @@ class MeteredListener:
 
 
 class CommandMeter:
-    """Counts answered commands by type and result, and times confirmed reads."""
+    """Reports answered commands by type and result, and times confirmed reads."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._evaluated: Counter[tuple[str, ErrorCode]] = Counter()
         self.refused = 0
         """Commands refused because a queue was full, up to the last ``report``."""
-
-    def counted(self, command: Command, on_answer: OnAnswer) -> OnAnswer:
-        """``on_answer`` with counting in front of it."""
-        evaluated, kind = self._evaluated, type(command).__name__
-
-        def answered(answer: Answer) -> None:
-            evaluated[kind, answer.code] += 1
-            on_answer(answer)
-
-        return answered
 
     def timed(self, on_outcome: Callable[[int | None], None]) -> Callable[[int | None], None]:
         """``on_outcome`` with timing of a read that was confirmed."""
@@ -83,11 +70,9 @@ class CommandMeter:
 
         return decided
 
-    def report(self) -> None:
-        """Give the observer what was counted since the last call."""
-        evaluated = dict(self._evaluated)
-        self._evaluated.clear()
-        for (kind, code), count in evaluated.items():
+    def report(self, answered: AnswerCounts) -> None:
+        """Give the observer what the controller has answered since the last call."""
+        for (kind, code), count in answered.items():
             result = "ok" if code is ErrorCode.NONE else code.name
             self._observer.command_evaluated(kind, result, by=count)
             if code in _QUEUE_FULL:

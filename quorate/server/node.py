@@ -337,7 +337,7 @@ class ServerNode:
             if is_ready is not reported:
                 reported = is_ready
                 await self._services.health.set_ready(is_ready=is_ready)
-            self._meter.report()
+            self._meter.report(self.replica.controller.take_answer_counts())
             self._observer.settle()
             await asyncio.sleep(_READY_POLL_S)
 

@@ -7,10 +7,10 @@ schedules the replica's next turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.requests import OnAnswer, RequestContext
+from quorate.controller.requests import PendingCommand
 from quorate.features import SUPPORTED_FEATURES
 from quorate.replica.log_facts import LogFacts
 from quorate.server.metering import CommandMeter
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quorum.ports import Clock
     from quorum.runtime.driver import OperatorRequest
     from statemachine.image import MetadataImage
-from statemachine.commands import Command, FeatureRange
+from statemachine.commands import FeatureRange
 
 _WITHOUT_SASL: Final = 2
 """Most addresses of a node that has no listener for clients without a certificate."""
@@ -135,11 +135,12 @@ class ReplicaNode(LogFacts):
 
     # ------------------------------------------------------------------ work
 
-    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Give a command to the controller; it is evaluated at the next turn of the loop."""
+    def submit(self, commands: Sequence[PendingCommand]) -> None:
+        """Give commands to the controller; they are evaluated at the next turn of the loop."""
         if self._tracing is not None:
-            context, on_answer = self._tracing.command(command, context, on_answer)
-        self._controller.submit(command, context, self._meter.counted(command, on_answer))
+            for pending in commands:
+                self._tracing.begin(pending)
+        self._controller.submit_all(commands)
         if self._due_turn is None:
             self._schedule_turn()
 

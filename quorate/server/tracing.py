@@ -16,12 +16,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.config.tracing import TracingConfig
-from quorate.controller.requests import Answer, OnAnswer, RequestContext
+from quorate.controller.requests import PendingCommand
 from quorum.batch_decode import first_headers
 from quorum.batch_header import VerifiedBatches, scan_batches
 from quorum.errors import ConfigError, CorruptBatchError, ErrorCode
 from quorum.runtime.ports import Listener
-from statemachine.commands import Command
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
@@ -34,7 +33,7 @@ STOP_S: Final = 1.0
 
 
 class CommandTracing:
-    """Opens the spans of one node. ``command`` belongs to the event loop, as ``applied`` does."""
+    """Opens the spans of one node. ``begin`` belongs to the event loop, as ``applied`` does."""
 
     def __init__(self, tracer: Tracer, stop: Callable[[], None] = lambda: None) -> None:
         # Loaded here, because a node without traces needs no OpenTelemetry.
@@ -46,36 +45,36 @@ class CommandTracing:
         self._tracer = tracer
         self._stop = stop
 
-    def command(
-        self, command: Command, context: RequestContext, on_answer: OnAnswer
-    ) -> tuple[RequestContext, OnAnswer]:
-        """Begin the span of a command, which ends with its answer.
+    def begin(self, pending: PendingCommand) -> None:
+        """Begin the span of a command that is to be submitted; it ends with the answer.
 
-        Returns:
-            What to submit instead: the context names the span, unless it is not sampled.
+        The command's context names the span then, unless it is not sampled.
         """
+        context, on_answers = pending.context, pending.on_answers
         span = self._tracer.start_span(
             "commit",
             context=self._parent(context.traceparent),
             kind=self._trace.SpanKind.SERVER,
-            attributes={"quorate.command": type(command).__name__},
+            attributes={"quorate.command": type(pending.command).__name__},
         )
         if not span.is_recording():
-            return context, on_answer
+            return
         span.set_attribute("quorate.client_id", context.client_id)
 
-        def answered(answer: Answer) -> None:
+        def end(answered: Sequence[PendingCommand]) -> None:
+            answer = pending.answer
             span.set_attribute("quorate.result", answer.code.name)
             span.set_attribute("quorate.offset", answer.offset)
             span.set_attribute("quorate.epoch", answer.epoch)
             if answer.code is not ErrorCode.NONE:
                 span.set_status(self._trace.StatusCode.ERROR, answer.message)
             span.end()
-            on_answer(answer)
+            on_answers(answered)
 
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier, self._trace.set_span_in_context(span))
-        return replace(context, traceparent=carrier[HEADER]), answered
+        pending.context = replace(context, traceparent=carrier[HEADER])
+        pending.on_answers = end
 
     def applied(self, data: bytes, began_ns: int) -> None:
         """Note that the batches of ``data`` are in the image; they began to be applied then."""

@@ -78,10 +78,10 @@ class OutgoingAnswers(Generic[AnswersT]):
         self._has_greeting = True
         self.send_soon()
 
-    def settle(self, size: int = 0) -> bool:
-        """Record that ``message`` now contains one more pending answer, of ``size`` bytes.
+    def settle(self, size: int = 0, *, answers: int = 1) -> bool:
+        """Record that ``message`` now contains more pending answers, of ``size`` bytes.
 
-        ``size`` may be left out of an answer of a few bytes.
+        ``size`` may be left out of answers of a few bytes.
 
         Returns:
             Whether that made the message full. ``message`` is then another one.
@@ -92,7 +92,7 @@ class OutgoingAnswers(Generic[AnswersT]):
             # It contains the greeting, if there is one.
             self._full.append(self.message)
             self._begin_message()
-        self.owed -= 1
+        self.owed -= answers
         if self.owed:
             self.send_soon()
         elif (

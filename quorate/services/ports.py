@@ -6,11 +6,11 @@ called on the event loop; only ``async`` methods wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from quorate.controller.requests import OnAnswer, RequestContext
+from quorate.controller.requests import PendingCommand
 from quorum.control_records import Origin
 from quorum.core.contract.local_events import AddVoter, RemoveVoter, UpdateVoter
 from quorum.core.leadership.epoch_catch_up import AheadView
@@ -30,7 +30,7 @@ from quorum.types import (
     Uuid,
     Voter,
 )
-from statemachine.commands import Command, FeatureRange
+from statemachine.commands import FeatureRange
 from statemachine.image import MetadataImage
 
 Cancel = Callable[[], None]
@@ -185,8 +185,8 @@ class ServedNode(CheckpointedNode, Protocol):
         If the start was trimmed, an offset of that epoch below the log start.
         """
 
-    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
-        """Pass a command to the controller; ``on_answer`` is called once, on the loop."""
+    def submit(self, commands: Sequence[PendingCommand]) -> None:
+        """Pass commands to the controller, in this order; they are answered on the loop."""
 
     def evaluate_submitted(self) -> None:
         """Evaluate the submitted commands now instead of in the next turn of the loop.

@@ -16,6 +16,7 @@ See: ADR 10 and 42; docs/reference/client-protocol.md (Writing).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from google.protobuf.message import Message
@@ -26,13 +27,19 @@ from quorate.client.limits import (
     COMMANDS_PER_STREAM_MAX,
     IMPORT_BYTES_MAX,
 )
-from quorate.controller.requests import NO_PRODUCER, Answer, RequestContext
+from quorate.controller.requests import (
+    NO_PRODUCER,
+    Answer,
+    PendingCommand,
+    RequestContext,
+    each_answer,
+)
 from quorate.services.access import Access
 from quorate.services.admission import ServiceLimits
 from quorate.services.answers import name_refusal
 from quorate.services.calls import Context
 from quorate.services.closing import Closing
-from quorate.services.commands import to_command
+from quorate.services.commands import kind_of, to_command
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import bounded_text, caller
 from quorate.services.incarnations import check_writer
@@ -90,7 +97,7 @@ async def write_once(
         if not done.done():
             done.set_result(answer)
 
-    node.submit(command, request_context, on_answer)
+    node.submit([PendingCommand(command, request_context, each_answer(on_answer))])
     answer = await done
     if answer.code is not ErrorCode.NONE:
         details: list[Message] = []
@@ -105,7 +112,7 @@ async def write_once(
             offset=answer.offset,
             epoch=answer.epoch,
             result=to_result(
-                request.command.WhichOneof("kind"),
+                kind_of(command),
                 answer.result,
                 partial(name_refusal, "Write", Form.PART),
             ),
@@ -161,6 +168,8 @@ class WriteSession(
         self._principal = ""
         self._client_id = ""
         self._reason = ""
+        # Made once: the controller recognises answers of one receiver by it.
+        self._on_answers = self._answered
 
     def _open(self, first: metadata_pb2.WriteStreamRequest) -> None:
         """Answer the hello.
@@ -217,75 +226,92 @@ class WriteSession(
                 f"{count} commands in one message, more than {COMMANDS_PER_MESSAGE_MAX}",
             )
         may_be_large = message.ByteSize() > COMMAND_BYTES_MAX
+        access = self._access
+        taken: list[PendingCommand] = []
         for group in message.groups:
             producer_id = group.producer_id if group.HasField("producer_id") else NO_PRODUCER
             producer_epoch = group.producer_epoch
             oldest_open = group.oldest_open
             is_ordered = group.is_ordered
             for command in group.commands:
-                # All at once: setting a field of a compiled object costs as much as reading one.
+                # All at once and by position: compiled code sets a field, or finds an argument by
+                # its name, as slowly as interpreted code.
                 if producer_id >= 0:
                     context = RequestContext(
-                        self._principal,
-                        self._client_id,
-                        "",
-                        self._reason,
-                        "",
-                        producer_id,
-                        producer_epoch,
-                        command.sequence,
-                        oldest_open,
-                        is_repeat=command.is_repeat,
-                        is_ordered=is_ordered,
-                        access=self._access,
-                    )
+                        self._principal, self._client_id, "", self._reason, "",
+                        producer_id, producer_epoch, command.sequence, oldest_open,
+                        command.is_repeat, is_ordered, access,
+                    )  # fmt: skip
                 else:
                     context = RequestContext(
-                        self._principal, self._client_id, "", self._reason, access=self._access
+                        self._principal, self._client_id, "", self._reason, access=access
                     )
-                self._submit_command(command, context, may_be_large=may_be_large)
+                self._take_command(command, context, taken, may_be_large=may_be_large)
+        if taken:
+            self._node.submit(taken)
 
-    def _submit_command(
-        self, command: commands_pb2.Command, context: RequestContext, *, may_be_large: bool
+    def _take_command(
+        self,
+        command: commands_pb2.Command,
+        context: RequestContext,
+        taken: list[PendingCommand],
+        *,
+        may_be_large: bool,
     ) -> None:
-        on_answer = partial(self._answered, command.tag, command.WhichOneof("kind"))
-        self._outgoing.owed += 1
-        if self._outgoing.owed > COMMANDS_PER_STREAM_MAX:
-            on_answer(
-                Answer(ErrorCode.QUEUE_FULL, f"{COMMANDS_PER_STREAM_MAX} commands are unanswered")
-            )
+        """Add what the message describes to the commands of its message, or refuse it."""
+        tag, outgoing = command.tag, self._outgoing
+        outgoing.owed += 1
+        if outgoing.owed > COMMANDS_PER_STREAM_MAX:
+            text = f"{COMMANDS_PER_STREAM_MAX} commands are unanswered"
+            self._refuse(tag, Answer(ErrorCode.QUEUE_FULL, text))
             return
         try:
             if may_be_large:
                 _check_size(command)
             _take_origin(context, command)
-            value = to_command(command)
+            taken.append(PendingCommand(to_command(command), context, self._on_answers, tag))
         except CommandError as error:
-            on_answer(Answer(error.code, error.message))
-            return
-        self._node.submit(value, context, on_answer)
+            self._refuse(tag, Answer(error.code, error.message))
 
-    def _answered(self, tag: int, kind: str | None, answer: Answer) -> None:
-        answers = self._outgoing.message.answers
-        size = 0
-        if answer.code is ErrorCode.NONE:
-            added = answers.add(tag=tag, offset=answer.offset, epoch=answer.epoch)
-            if answer.result:
-                result = to_result(kind, answer.result, partial(name_refusal, _STREAM, Form.PART))
-                if result is not None:
-                    added.result.CopyFrom(result)
-                    size = added.ByteSize()
-        else:
-            name_refusal(_STREAM, Form.ANSWER, answer.code)
-            known = answer.known_producer
-            added = answers.add(
-                tag=tag,
-                error_code=answer.code,
-                message=answer.message,
-                offset=answer.offset,
-                epoch=answer.epoch,
-                leader=leader_hint(self._node) if answer.code in _REDIRECTING else None,
-                producer=_known_producer(known) if known is not None else None,
-            )
-            size = added.ByteSize()
-        self._outgoing.settle(size)
+    def _answered(self, answered: Sequence[PendingCommand]) -> None:
+        outgoing, plain = self._outgoing, 0
+        add = outgoing.message.answers.add
+        for pending in answered:
+            answer = pending.answer
+            if answer.code is not ErrorCode.NONE:
+                self._refuse(pending.tag, answer)
+            elif answer.result:
+                self._add_result(pending)
+            else:
+                add(tag=pending.tag, offset=answer.offset, epoch=answer.epoch)
+                plain += 1
+                continue
+            # The message may have become full.
+            add = outgoing.message.answers.add
+        if plain:
+            outgoing.settle(answers=plain)
+
+    def _add_result(self, pending: PendingCommand) -> None:
+        answer = pending.answer
+        added = self._outgoing.message.answers.add(
+            tag=pending.tag, offset=answer.offset, epoch=answer.epoch
+        )
+        kind = kind_of(pending.command)
+        result = to_result(kind, answer.result, partial(name_refusal, _STREAM, Form.PART))
+        if result is not None:
+            added.result.CopyFrom(result)
+        self._outgoing.settle(added.ByteSize())
+
+    def _refuse(self, tag: int, answer: Answer) -> None:
+        name_refusal(_STREAM, Form.ANSWER, answer.code)
+        known = answer.known_producer
+        added = self._outgoing.message.answers.add(
+            tag=tag,
+            error_code=answer.code,
+            message=answer.message,
+            offset=answer.offset,
+            epoch=answer.epoch,
+            leader=leader_hint(self._node) if answer.code in _REDIRECTING else None,
+            producer=_known_producer(known) if known is not None else None,
+        )
+        self._outgoing.settle(added.ByteSize())

@@ -75,7 +75,7 @@ class EvaluatedNode(FakeNode):
         self.bench = Bench(**{"bootstrap": IN_USE, **settings})  # type: ignore[arg-type]
         self.loses = False
 
-    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+    def take(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         self.bench.controller.submit(command, context, on_answer)
         self.bench.flush()
         if self.loses:

@@ -7,13 +7,14 @@ state stores producers, as a log does, so that tests can count applied commands.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 import grpc
 
 from quorate.client.limits import SERVER_OPTIONS
-from quorate.controller.requests import Answer, OnAnswer, RequestContext
+from quorate.controller.requests import Answer, OnAnswer, PendingCommand, RequestContext
 from quorate.services.access_gate import AccessGate
 from quorate.services.ports import (
     Cancel,
@@ -38,7 +39,7 @@ from statemachine.commands import Command, FeatureRange
 from statemachine.image import MetadataImage
 from statemachine.machine import StateMachine
 from statemachine.records import ConfigRecord, NoOpRecord
-from tests.support.shared_log import TIMESTAMP, SharedLog
+from tests.support.shared_log import TIMESTAMP, SharedLog, answer_one
 
 
 class FakeNode:
@@ -130,7 +131,12 @@ class FakeNode:
 
     # what it does
 
-    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+    def submit(self, commands: Sequence[PendingCommand]) -> None:
+        for pending in commands:
+            self.take(pending.command, pending.context, partial(answer_one, pending))
+
+    def take(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+        """Evaluate one command, or keep it; tests replace this."""
         self.contexts.append(context)
         self._touched.set()
         if self.held is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from quorate.controller.requests import Answer
+from quorate.controller.requests import Answer, PendingCommand
 from quorum.batch import encode_batch, read_header
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.types import LOG_BEGINNING, OffsetAndEpoch
@@ -61,3 +61,9 @@ class SharedLog:
         gone = [b for b in self.batches if read_header(b).base_offset < offset]
         self.batches = kept
         self.start = OffsetAndEpoch(offset, read_header(gone[-1]).epoch)
+
+
+def answer_one(pending: PendingCommand, answer: Answer) -> None:
+    """Give a submitted command its answer."""
+    pending.answer = answer
+    pending.on_answers([pending])

@@ -43,7 +43,7 @@ class _Node(FakeNode):
         self.cluster_id = CLUSTER
         self._world = world
 
-    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+    def take(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         self._world.submit(self, command, context, on_answer)
 
 

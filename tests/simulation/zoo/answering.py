@@ -9,15 +9,14 @@ from typing import Any
 from quorate.controller.controller import Controller
 from quorate.controller.group import GroupFormer
 from quorate.controller.ports import LogDriver
-from quorate.controller.proposed_group import Group, PendingAnswer
+from quorate.controller.proposed_group import Group
 from quorate.controller.proposer import Proposer
-from quorate.controller.requests import OnAnswer, RequestContext
+from quorate.controller.requests import PendingCommand
 from quorate.controller.uncommitted_image import UncommittedImage
 from quorum.core.leadership import leadership_term
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Leader
 from statemachine import producers
-from statemachine.commands import Command
 from statemachine.producers import Duplicate, Fresh, SequenceClaim
 from statemachine.sections.producer_state import ProducerState
 from statemachine.sessions import BrokerGeneration
@@ -35,7 +34,7 @@ def answer_before_commit(patch: Patch) -> None:
         former.answers.clear()
         append(proposer, former, now_ms, must_replay=must_replay)
         for pending in answers:
-            pending.on_answer(pending.answer)
+            pending.on_answers([pending])
 
     patch.setattr(Proposer, "_append", append_and_answer)
 
@@ -45,17 +44,12 @@ def duplicate_answered_before_commit(patch: Patch) -> None:
     evaluate = GroupFormer.evaluate
 
     def evaluate_and_repeat(
-        former: GroupFormer,
-        command: Command,
-        context: RequestContext,
-        on_answer: OnAnswer,
-        *,
-        may_wait: bool = True,
+        former: GroupFormer, pending: PendingCommand, *, may_wait: bool = True
     ) -> BrokerGeneration | None:
-        leaving = evaluate(former, command, context, on_answer, may_wait=may_wait)
+        leaving = evaluate(former, pending, may_wait=may_wait)
         if leaving is None and former.answers[-1].is_repeat:
-            pending = former.answers.pop()
-            pending.on_answer(pending.answer)
+            former.answers.pop()
+            pending.on_answers([pending])
         return leaving
 
     patch.setattr(GroupFormer, "evaluate", evaluate_and_repeat)
@@ -64,7 +58,7 @@ def duplicate_answered_before_commit(patch: Patch) -> None:
 def open_writes_called_done(patch: Patch) -> None:
     """A deposed leader answers open writes as successful."""
 
-    def survivors(self: Group, end_offset: int) -> Iterator[tuple[PendingAnswer, bool]]:
+    def survivors(self: Group, end_offset: int) -> Iterator[tuple[PendingCommand, bool]]:
         for pending in self.answers:
             yield pending, True
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from quorate.controller import claims
 from quorate.controller.group import GroupFormer
-from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
+from quorate.controller.requests import NO_PRODUCER, PendingCommand
 from quorate.replica.replica import Replica
 from simulation import cluster
 from simulation.invariants.processed_once import GROUP
 from simulation.options import Options
 from simulation.processors import Kind, Process
 from statemachine import dump, prepare, producers
-from statemachine.commands import Command, WithPosition
+from statemachine.commands import WithPosition
 from statemachine.image import MetadataImage
 from statemachine.prepare import Prepared, producer_ids
 from statemachine.sections.positions import PositionsImage
@@ -42,17 +42,13 @@ def former_process_not_refused(patch: Patch) -> None:
     evaluate = GroupFormer.evaluate
 
     def lenient(
-        former: GroupFormer,
-        command: Command,
-        context: RequestContext,
-        on_answer: OnAnswer,
-        *,
-        may_wait: bool = True,
+        former: GroupFormer, pending: PendingCommand, *, may_wait: bool = True
     ) -> BrokerGeneration | None:
+        context = pending.context
         state = former.delta.producers.states.get(context.producer_id)
-        if type(command) is WithPosition and state and context.producer_epoch < state.epoch:
+        if type(pending.command) is WithPosition and state and context.producer_epoch < state.epoch:
             context.producer_id = NO_PRODUCER
-        return evaluate(former, command, context, on_answer, may_wait=may_wait)
+        return evaluate(former, pending, may_wait=may_wait)
 
     patch.setattr(GroupFormer, "evaluate", lenient)
 

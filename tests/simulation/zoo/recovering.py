@@ -12,7 +12,7 @@ from quorate.client.log_consumer import LogConsumer
 from quorate.client.results.metadata import FetchLogResponse
 from quorate.client.watch import Watch
 from quorate.controller.group import GroupFormer
-from quorate.controller.requests import NO_PRODUCER, OnAnswer, RequestContext
+from quorate.controller.requests import NO_PRODUCER, PendingCommand
 from quorate.services.log_range import LogRange
 from quorate.services.watch_cursor import WatchCursor
 from quorum.core.following import snapshot_install
@@ -27,7 +27,7 @@ from quorum.v1.metadata_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderE
 from simulation.recoveries.process import PROCESSED_ONCE, ZOMBIE
 from simulation.recoveries.read_history import FALSE_ALARM, INEXACT, SKIPPED
 from statemachine import prepare
-from statemachine.commands import Command, WithPosition
+from statemachine.commands import WithPosition
 from statemachine.prepare import Prepared, positions
 from statemachine.sessions import BrokerGeneration
 from tests.simulation.experiments.recovered_cluster import RECOVERED_CLUSTER
@@ -165,17 +165,13 @@ def former_process_writes_on(patch: Patch) -> None:
     evaluate = GroupFormer.evaluate
 
     def lenient(
-        former: GroupFormer,
-        command: Command,
-        context: RequestContext,
-        on_answer: OnAnswer,
-        *,
-        may_wait: bool = True,
+        former: GroupFormer, pending: PendingCommand, *, may_wait: bool = True
     ) -> BrokerGeneration | None:
+        context = pending.context
         state = former.delta.producers.states.get(context.producer_id)
-        if type(command) is WithPosition and state and context.producer_epoch < state.epoch:
+        if type(pending.command) is WithPosition and state and context.producer_epoch < state.epoch:
             context.producer_id = NO_PRODUCER
-        return evaluate(former, command, context, on_answer, may_wait=may_wait)
+        return evaluate(former, pending, may_wait=may_wait)
 
     patch.setattr(GroupFormer, "evaluate", lenient)
 

@@ -47,11 +47,11 @@ class Wire:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
-        submit = node.submit
+        evaluate = node.take
 
         def take(command: Any, context: Any, on_answer: Any) -> None:
             if isinstance(command, InitProducerId) or self.is_whole:
-                submit(command, context, on_answer)
+                evaluate(command, context, on_answer)
             else:
                 self.has_taken.set()
 
@@ -61,7 +61,7 @@ class Wire:
 
         self.is_whole = False
         """Whether commands are evaluated."""
-        node.submit = take  # type: ignore[method-assign]
+        node.take = take  # type: ignore[method-assign]
         node.change_voters = change  # type: ignore[method-assign,assignment]
 
     async def join(self) -> str:

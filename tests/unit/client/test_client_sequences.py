@@ -24,13 +24,13 @@ class SpiedNode(EvaluatedNode):
         self.numbered = []
         self.refusals = []
 
-    def submit(self, command, context, on_answer):
+    def take(self, command, context, on_answer):
         if context.producer_id >= 0:
             self.numbered.append(context)
             if self.refusals:
                 on_answer(Answer(self.refusals.pop(0), "told to"))
                 return
-        super().submit(command, context, on_answer)
+        super().take(command, context, on_answer)
 
 
 def setting(name, value):

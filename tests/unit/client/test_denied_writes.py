@@ -27,13 +27,13 @@ class Gate:
     def __init__(self, node: FakeNode, *allowed: type) -> None:
         self.allowed = set(allowed)
         self.evaluated: list[tuple[Command, RequestContext]] = []
-        self._submit = node.submit
-        node.submit = self.submit  # type: ignore[method-assign]
+        self._take = node.take
+        node.take = self.take  # type: ignore[method-assign]
 
-    def submit(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
+    def take(self, command: Command, context: RequestContext, on_answer: OnAnswer) -> None:
         self.evaluated.append((command, context))
         if type(command) in self.allowed:
-            self._submit(command, context, on_answer)
+            self._take(command, context, on_answer)
         elif isinstance(command, InitProducerId):
             on_answer(Answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "no producer"))
         else:

@@ -37,7 +37,7 @@ class Node(EvaluatedNode):
         self.held = []
         self.holds = False
 
-    def submit(self, command, context, on_answer):
+    def take(self, command, context, on_answer):
         if context.producer_id >= 0:
             self.numbered.append(context)
             if self.holds:
@@ -45,14 +45,14 @@ class Node(EvaluatedNode):
                 return
             if self.lost:
                 self.lost -= 1
-                super().submit(command, context, lambda _answer: None)
+                super().take(command, context, lambda _answer: None)
                 return
-        super().submit(command, context, on_answer)
+        super().take(command, context, on_answer)
 
     def release(self):
         self.holds = False
         for each in self.held:
-            super().submit(*each)
+            super().take(*each)
 
     def append(self, *records):
         """Let another leader write records, and lead again."""
@@ -142,7 +142,7 @@ def test_a_fenced_write_that_was_sent_twice_has_an_unknown_outcome():
                 # The first copy is applied, its answer is lost, and another process takes the name.
                 command, context, _ = node.held.pop(0)
                 node.holds = False
-                EvaluatedNode.submit(node, command, context, lambda _answer: None)
+                EvaluatedNode.take(node, command, context, lambda _answer: None)
                 await write(new, 2)
                 with pytest.raises(OutcomeUnknownError) as caught:
                     await pending

@@ -33,13 +33,13 @@ class Refusing(Node):
         super().__init__()
         self.refuses = {}
 
-    def submit(self, command, context, on_answer):
+    def take(self, command, context, on_answer):
         changes = getattr(command, "changes", ())
         code = self.refuses.pop(changes[0].value, None) if changes else None
         if code is not None:
             on_answer(Answer(code, "told to"))
             return
-        super().submit(command, context, on_answer)
+        super().take(command, context, on_answer)
 
 
 def ordered(node, **options):

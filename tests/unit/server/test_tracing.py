@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 from quorate.client import BROKER, TOPIC, Client, RefusedError
 from quorate.client.tracing import write_span
 from quorate.config.tracing import TracingConfig
-from quorate.controller.requests import Answer, RequestContext
+from quorate.controller.requests import Answer, PendingCommand, RequestContext, each_answer
 from quorate.server.node import ServerNode
 from quorate.server.tracing import STOP_S, CommandTracing, command_tracing
 from quorum.batch_decode import first_headers
@@ -194,9 +194,11 @@ def test_what_is_no_traceparent_begins_no_trace(text: str) -> None:
     made, exporter = tracing()
     context = RequestContext(traceparent=text)
     answers: list[Answer] = []
-    found, on_answer = made.command(COMMAND, context, answers.append)
-    on_answer(Answer(ErrorCode.NONE))
-    assert found is context
+    pending = PendingCommand(COMMAND, context, each_answer(answers.append))
+    made.begin(pending)
+    pending.answer = Answer(ErrorCode.NONE)
+    pending.on_answers([pending])
+    assert pending.context is context
     assert len(answers) == 1
     batch = encode_batch([b"r"], base_offset=0, epoch=1, timestamp=1,
                          headers=((("traceparent", text.encode()),)))  # fmt: skip
