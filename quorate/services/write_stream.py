@@ -171,6 +171,15 @@ class WriteSession(
         # Made once: the controller recognises answers of one receiver by it.
         self._on_answers = self._answered
 
+    async def run(self) -> None:
+        """Serve the stream; see ``StreamSession.run``."""
+        try:
+            await super().run()
+        finally:
+            # It refers to the session. The cycle of the two might stay in memory for ever
+            # (quorate/server/cycle_collection.py).
+            del self._on_answers
+
     def _open(self, first: metadata_pb2.WriteStreamRequest) -> None:
         """Answer the hello.
 
