@@ -62,7 +62,8 @@ class CommandTracing:
         span.set_attribute("quorate.client_id", context.client_id)
 
         def end(answered: Sequence[PendingCommand]) -> None:
-            answer = pending.answer
+            # Of this command alone. To refer to ``pending`` from here would be a cycle.
+            answer = answered[0].answer
             span.set_attribute("quorate.result", answer.code.name)
             span.set_attribute("quorate.offset", answer.offset)
             span.set_attribute("quorate.epoch", answer.epoch)

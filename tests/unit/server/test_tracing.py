@@ -6,6 +6,7 @@ The node sends its spans to a collector of this test, by OTLP over HTTP.
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import socket
 import threading
@@ -26,6 +27,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 from quorate.client import BROKER, TOPIC, Client, RefusedError
 from quorate.client.tracing import write_span
 from quorate.config.tracing import TracingConfig
+from quorate.controller.answering import Answering
 from quorate.controller.requests import Answer, PendingCommand, RequestContext, each_answer
 from quorate.server.node import ServerNode
 from quorate.server.tracing import STOP_S, CommandTracing, command_tracing
@@ -205,6 +207,35 @@ def test_what_is_no_traceparent_begins_no_trace(text: str) -> None:
     made.applied(batch, 0)
     made.applied(b"traceparent: no batch at all", 0)
     assert exporter.get_finished_spans() == ()
+
+
+def test_each_command_has_its_own_span_and_none_stays_in_a_cycle() -> None:
+    tracer, exporter = client_tracer()
+    made = CommandTracing(tracer)
+    answers: list[Answer] = []
+    receiver = each_answer(answers.append)
+    codes = [ErrorCode.NONE, ErrorCode.INVALID_CONFIG, ErrorCode.NONE]
+    gc.collect()
+    gc.disable()
+    try:
+        before = pending_commands()
+        message = [PendingCommand(COMMAND, RequestContext(), receiver, tag) for tag in range(3)]
+        for pending, code in zip(message, codes, strict=True):
+            made.begin(pending)
+            pending.answer = Answer(code)
+        Answering().send(message)
+        assert pending_commands() == before + len(message)
+        del message, pending
+        assert pending_commands() == before
+    finally:
+        gc.enable()
+    assert [answer.code for answer in answers] == codes
+    results = [(span.attributes or {})["quorate.result"] for span in exporter.get_finished_spans()]
+    assert results == [code.name for code in codes]
+
+
+def pending_commands() -> int:
+    return sum(type(each) is PendingCommand for each in gc.get_objects())
 
 
 def test_an_origin_that_names_a_span_keeps_it() -> None:
