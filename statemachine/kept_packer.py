@@ -13,22 +13,22 @@ import msgpack
 
 BUFFER_BYTES: Final = 1024
 _KEPT_BYTES_MAX: Final = 64 << 10
-"""A packer that made more is dropped, because its buffer never shrinks."""
+"""A packer that returned more is dropped, because its buffer never shrinks."""
 
 
 class KeptPacker:
-    """Packs values of any thread, also from within the conversion of another value."""
+    """Packs values for any thread. A conversion inside ``pack`` may call ``pack`` again."""
 
     def __init__(self, make: Callable[[], msgpack.Packer]) -> None:
         self._make = make
         self._idle: list[msgpack.Packer] = []
-        """Whoever packs has the packer alone."""
+        """Packers not in use. A call takes one out, so no other call can write its buffer."""
 
     def pack(self, value: Any) -> bytes:
         """Return the value as msgpack.
 
         Raises:
-            ValueError, TypeError, OverflowError: It cannot be written.
+            ValueError, TypeError, OverflowError: msgpack cannot express the value.
         """
         try:
             packer = self._idle.pop()

@@ -17,13 +17,13 @@ AnswerCounts: TypeAlias = dict[tuple[str, ErrorCode], int]
 
 
 class Answering:
-    """Owned by the controller and its thread."""
+    """Sends answers to their receivers and counts them. Owned by the controller's thread."""
 
     def __init__(self) -> None:
         self._counts: AnswerCounts = {}
 
     def send(self, answered: Sequence[PendingCommand]) -> None:
-        """Let answers leave, in this order."""
+        """Call each receiver with its answers; the order of the answers is kept."""
         self._count(answered)
         first, count = 0, len(answered)
         while first < count:
@@ -35,12 +35,12 @@ class Answering:
             first = end
 
     def take_counts(self) -> AnswerCounts:
-        """Return what was answered since the last call."""
+        """Return how many commands were answered since the last call."""
         counts, self._counts = self._counts, {}
         return counts
 
     def _count(self, answered: Sequence[PendingCommand]) -> None:
-        """Count runs of the same key, because most commands have that of the one before."""
+        """Count by runs of equal keys, because most commands have the key of the one before."""
         counts = self._counts
         kind, code, run = None, ErrorCode.NONE, 0
         for pending in answered:

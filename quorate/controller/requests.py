@@ -139,9 +139,10 @@ class PendingCommand:
     tag: int
     """The sender's own number for it."""
     answer: Answer
-    """Not set before the command was evaluated or refused."""
+    """Unset until the command is evaluated or refused. May be replaced until it leaves, as by
+    OUTCOME_UNKNOWN; several commands may share one, so an answer itself never changes."""
     is_repeat: bool
-    """Whether it repeats a first answer: it says what is in the log, nothing of the present."""
+    """Whether the answer repeats a first answer: it is true of the log, whoever leads now."""
     settled_at: int
     """End offset of a batch that took the number of a repeat; -1 if none did."""
 
