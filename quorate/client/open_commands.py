@@ -26,7 +26,6 @@ from quorate.client.pending import (
     later_error,
 )
 from quorate.client.producer_sessions import ProducerSessions
-from quorum.v1 import common_pb2
 from quorum.v1.commands_pb2 import Command
 
 
@@ -94,9 +93,9 @@ class OpenCommands:
         """End a command without an answer; ``unsent`` is the error if it was never sent."""
         self.forget(pending)
         error: ClientError
-        if pending.denial is not None:
+        if pending.denial is not None and not pending.is_presumed:
             error = pending.denial
-        elif pending.attempts:
+        elif pending.attempts and pending.denial is None:
             error = OutcomeUnknownError(f"{why}; the outcome is unknown")
         else:
             error = unsent or UnavailableError(f"{why}; the command was never sent")
@@ -144,21 +143,6 @@ class OpenCommands:
         if producers.failure is not None:
             return later_error(producers.failure, was_sent=False)
         return producers.forgotten if has_position(command) else None
-
-    def refuse_producer(self, refusal: RefusedError) -> None:
-        """End all commands that wait for a producer, which the client may not have.
-
-        It is refused to a client that may change nothing, and that says nothing about a command. So
-        each is evaluated without a producer, as a dry run, and ends with its own refusal. Writes of
-        a named or an ordered client depend on each other, and end at once.
-        """
-        is_denied = refusal.code == common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED
-        if not is_denied or self._producers.name or self._producers.is_ordered:
-            self.fail_fresh(refusal)
-            return
-        for pending in [each for each in self.fresh if not each.deny(refusal)]:
-            self.fresh.remove(pending)
-            self.fail(pending, refusal)
 
     def fail_fresh(self, error: ClientError) -> None:
         """End all commands that have no number yet."""

@@ -81,9 +81,11 @@ class Pending:
         "done",
         "has_number",
         "is_init",
+        "is_presumed",
         "order",
         "producer_session",
         "size",
+        "was_dry_run",
         "was_oldest",
     )
 
@@ -115,17 +117,35 @@ class Pending:
         """Whether its number was the oldest open one of its session when it was last sent."""
         self.denial: ClientError | None = None
         """Why it gets no producer. It is a dry run then, whose own refusal says more."""
+        self.is_presumed = False
+        """Whether ``denial`` is of an earlier request for a producer, before this command."""
+        self.was_dry_run = (False, False)
+        """Whether the command and its position were dry runs before the denial."""
 
-    def deny(self, denial: ClientError) -> bool:
+    def deny(self, denial: ClientError, *, is_presumed: bool = False) -> bool:
         """Make it a dry run without a number; False if it cannot be one."""
         kind = self.command.WhichOneof("kind")
         if kind is None or not hasattr(getattr(self.command, kind), "dry_run"):
             return False
-        getattr(self.command, kind).dry_run = True
-        if self.command.HasField("with_position"):
-            self.command.with_position.dry_run = True
-        self.has_number, self.denial = False, denial
+        position = self.command.with_position
+        self.was_dry_run = (getattr(self.command, kind).dry_run, position.dry_run)
+        self._set_dry_run(kind, command=True, position=True)
+        self.has_number, self.denial, self.is_presumed = False, denial, is_presumed
         return True
+
+    def ask_again(self) -> None:
+        """Undo a denial: it is what its caller has submitted, and needs a producer."""
+        kind = self.command.WhichOneof("kind")
+        if kind is not None:
+            command, position = self.was_dry_run
+            self._set_dry_run(kind, command=command, position=position)
+        self.has_number, self.denial, self.is_presumed = True, None, False
+        self.attempts = 0
+
+    def _set_dry_run(self, kind: str, *, command: bool, position: bool) -> None:
+        getattr(self.command, kind).dry_run = command
+        if self.command.HasField("with_position"):
+            self.command.with_position.dry_run = position
 
 
 PendingProducerSession: TypeAlias = ProducerSession[Pending]

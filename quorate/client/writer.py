@@ -27,11 +27,11 @@ from quorate.client.pending import (
     AnswerClass,
     Applied,
     Pending,
-    PendingProducerSession,
     classify_answer,
     is_dry_run,
 )
-from quorate.client.producer_sessions import ProducerSession, ProducerSessions
+from quorate.client.producer_requests import ProducerRequests
+from quorate.client.producer_sessions import ProducerSessions
 from quorate.client.results.commands import InitProducerIdResult
 from quorate.client.search import LeaderSearch
 from quorate.client.single_producer import SingleProducer
@@ -73,8 +73,9 @@ class Writer:
         self._rng = rng
         self._loop = asyncio.get_running_loop()
         self._producer_sessions = producers
-        self._window, self._met = 1, 0
+        self._met = 0
         self._open = OpenCommands(producers)
+        self._requests = ProducerRequests(producers, self._open)
         self._tags = count(1)
         self._orders = count(1)
         self._stream: LiveStream[WriteStreamRequest] | None = None
@@ -120,6 +121,7 @@ class Writer:
         deadline = self._loop.time() + timeout_seconds
         size, order = command.ByteSize(), next(self._orders)
         pending = Pending(command, done, deadline, size, order=order, has_number=has_number)
+        self._requests.presume(pending, self._loop.time())
         if is_first:
             # Writes that wait for the producer do not stop the request for it.
             self._open.fresh.appendleft(pending)
@@ -152,7 +154,7 @@ class Writer:
         try:
             command = Command(init_producer_id=producers.request())
             done = self._submit(command, timeout_seconds, has_number=False, is_first=True)
-            self._add_producer((await done).yielded(InitProducerIdResult))
+            self._requests.received((await done).yielded(InitProducerIdResult))
             self._move()
         except RefusedError as refusal:
             raise producers.init_refused(refusal) from None
@@ -203,7 +205,7 @@ class Writer:
                 self._search = None
         self._avoid = None
         self._met = found.met
-        self._window = max(1, found.accepted.producer_window)
+        self._requests.window = max(1, found.accepted.producer_window)
         self._last_contact_at = self._loop.time()
         self._stream = LiveStream(
             found.address,
@@ -232,7 +234,7 @@ class Writer:
             self._put(request, pending)
             room -= 1
             size -= pending.size
-        producer_session = None
+        producer_session, is_producer_missing = None, False
         while self._open.fresh and room > 0 and (not request or self._open.fresh[0].size <= size):
             if self._open.fresh[0].done.done():
                 # It needs no producer, and what is behind it must not wait for one.
@@ -243,6 +245,7 @@ class Writer:
             ):
                 producer_session = self._producer_sessions.with_room()
                 if producer_session is None:
+                    is_producer_missing = True
                     break
             pending = self._open.fresh.popleft()
             if pending.has_number and producer_session is not None:
@@ -251,20 +254,15 @@ class Writer:
             self._put(request, pending)
             room -= 1
             size -= pending.size
-        if self._open.fresh and producer_session is None and room > 0:
-            for _ in range(self._producer_sessions.wanted(len(self._open.fresh), self._window)):
-                self._put(request, self._new_init())
+        if is_producer_missing:
+            for each in self._requests.missing(self._loop):
+                self._put(request, each)
         return request.request if request else None
 
     def _put(self, request: OutgoingCommands, pending: Pending) -> None:
         tag = next(self._tags)
         request.add(pending, tag)
         self._open.sent[tag] = pending
-
-    def _new_init(self) -> Pending:
-        self._producer_sessions.opening += 1
-        command = Command(init_producer_id=self._producer_sessions.request())
-        return Pending(command, self._loop.create_future(), float("inf"), 0, is_init=True)
 
     # ------------------------------------------------------------------ answers
 
@@ -300,19 +298,13 @@ class Writer:
     def _settle(self, pending: Pending, answer: WriteAnswer) -> None:
         if pending.is_init:
             self._producer_sessions.opening -= 1
-            self._add_producer(InitProducerIdResult.of(answer.result.init_producer_id))
+            self._requests.received(InitProducerIdResult.of(answer.result.init_producer_id))
             return
         self._open.release(pending)
         if pending.denial is not None:
-            self._open.fail(pending, pending.denial)
+            self._requests.end_dry_run(pending, None, self._loop.time())
         elif not pending.done.done():
             pending.done.set_result(Applied.of(answer))
-
-    def _add_producer(self, found: InitProducerIdResult) -> None:
-        session: PendingProducerSession = ProducerSession(
-            found.producer_id, found.producer_epoch, window=self._window
-        )
-        self._producer_sessions.add(session)
 
     def _on_init_refused(self, answer_class: AnswerClass, answer: WriteAnswer) -> None:
         self._producer_sessions.opening -= 1
@@ -320,7 +312,8 @@ class Writer:
             self._loop.call_later(REFUSED_PAUSE_SECONDS, self._move)
         elif answer_class is not AnswerClass.REDIRECTED:
             producers = self._producer_sessions
-            self._open.refuse_producer(producers.init_refused(producers.refusal(None, answer)))
+            refusal = producers.init_refused(producers.refusal(None, answer))
+            self._requests.refused(refusal, self._loop.time())
 
     def _on_refusal(self, pending: Pending, answer_class: AnswerClass, answer: WriteAnswer) -> None:
         session, producers = pending.producer_session, self._producer_sessions
@@ -331,7 +324,9 @@ class Writer:
             return
         refusal = producers.refusal(session, answer)
         self._open.release(pending)
-        if answer_class is not AnswerClass.PRODUCER_GONE or session is None:
+        if pending.denial is not None:
+            self._requests.end_dry_run(pending, refusal, self._loop.time())
+        elif answer_class is not AnswerClass.PRODUCER_GONE or session is None:
             self._open.fail(pending, refusal)
         elif answer.HasField("producer") and answer.producer.producer_id != session.producer_id:
             # It is about another producer, which the command itself names.

@@ -51,10 +51,17 @@ def test_many_writers_share_messages_and_spread_over_producers():
             # Nothing is answered before all is sent: else a producer may be free again, and serve.
             nodes[0].held = []
             writes = asyncio.create_task(write_many(client, 300))
-            await nodes[0].holds(10)
-            requests, nodes[0].held = nodes[0].held, []
-            for evaluate in requests:
-                evaluate()
+            # The first producer is requested alone, the others beside what it takes.
+            for requests, held in ((1, 1), (9, 32 + 9)):
+                await nodes[0].holds(held)
+                asked = [context.producer_id == -1 for context in nodes[0].contexts[-held:]]
+                assert sum(asked) == requests
+                evaluations, nodes[0].held = nodes[0].held, []
+                for evaluate, is_request in zip(evaluations, asked, strict=True):
+                    if is_request:
+                        evaluate()
+                    else:
+                        nodes[0].held.append(evaluate)
             await nodes[0].holds(300)
             nodes[0].release()
             offsets = await writes
