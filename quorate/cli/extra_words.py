@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
 import click
 
+from quorate.cli.ranges import Number, WholeNumber
+
 _PRINCIPAL = "User:"
+_NUMBER = re.compile(r"[0-9]+([.][0-9]+)?")
 _NEVER_MEANT = frozenset({"--reason", "--writer", "--request-id", "--read", "--at-least"})
 """Options that say nothing about what the command acts on."""
 
@@ -37,16 +41,15 @@ class StrictCommand(click.Command):
 def hint_for_extra(word: str, options: Sequence[click.Parameter]) -> str:
     """Return a sentence with the options that ``word`` fits; empty if it fits none.
 
-    An option fits by its form: a principal, one of its choices, a number. A word of none of these
-    forms fits options for a name or another text.
+    An option fits by its form: a principal, one of its choices, a number that it takes. A word of
+    none of these forms fits options for a name or another text.
     """
-    quoted = shlex.quote(word)
-    fitting = [each for each in options if _has_form(word, each)]
-    if not fitting and not word.startswith(_PRINCIPAL) and not _is_number(word):
-        fitting = [each for each in options if _is_text(each)]
-    if not fitting:
+    found = [(each, value) for each in options if (value := _value(word, each)) is not None]
+    if not found and not word.startswith(_PRINCIPAL) and not _NUMBER.fullmatch(word):
+        found = [(each, word) for each in options if _is_text(each)]
+    if not found:
         return ""
-    written = [f"{each.opts[0]} {quoted}" for each in fitting]
+    written = [f"{each.opts[0]} {shlex.quote(value)}" for each, value in found]
     *others, last = written
     return f". Write {', '.join(others)} or {last}" if others else f". Write {last}"
 
@@ -60,13 +63,26 @@ def _is_own(parameter: click.Parameter) -> bool:
     )
 
 
-def _has_form(word: str, option: click.Parameter) -> bool:
+def _value(word: str, option: click.Parameter) -> str | None:
+    """Return what the option takes in place of the word; None if the word has not its form."""
     kind = option.type
     if isinstance(kind, click.Choice):
-        return word.lower() in map(str, kind.choices)
-    if isinstance(kind, click.IntRange):
-        return _is_number(word)
-    return _is_principal(option) and word.startswith(_PRINCIPAL)
+        known = list(map(str, kind.choices))
+        # The option may take the letters in this case only, and ``word`` where it takes any.
+        if word in known or not kind.case_sensitive:
+            return word if word.lower() in map(str.lower, known) else None
+        return next((each for each in known if each.lower() == word.lower()), None)
+    if isinstance(kind, WholeNumber | Number):
+        return word if _NUMBER.fullmatch(word) and _takes(kind, word) else None
+    return word if _is_principal(option) and word.startswith(_PRINCIPAL) else None
+
+
+def _takes(kind: WholeNumber | Number, word: str) -> bool:
+    try:
+        kind.convert(word, None, None)
+    except click.BadParameter:
+        return False
+    return True
 
 
 def _is_text(option: click.Parameter) -> bool:
@@ -75,7 +91,3 @@ def _is_text(option: click.Parameter) -> bool:
 
 def _is_principal(option: click.Parameter) -> bool:
     return (option.metavar or "").startswith(_PRINCIPAL)
-
-
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdecimal()
