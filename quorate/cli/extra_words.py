@@ -12,6 +12,10 @@ from quorate.cli.ranges import Number, WholeNumber
 
 _PRINCIPAL = "User:"
 _NUMBER = re.compile(r"[0-9]+([.][0-9]+)?")
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_ADDRESSES = re.compile(r"([^\s:,\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}(,[^\s,]+:[0-9]{1,5})*")
+_OF_NODES = frozenset({"health", "top"})
+"""Commands that act on nothing but the nodes, so that a word is one of these."""
 _NEVER_MEANT = frozenset({"--reason", "--writer", "--request-id", "--read", "--at-least"})
 """Options that say nothing about what the command acts on."""
 
@@ -33,9 +37,21 @@ class StrictCommand(click.Command):
             named = " ".join(extra)
             ctx.fail(
                 f"Got unexpected extra argument{'s' if extra[1:] else ''} ({named})"
-                + hint_for_extra(extra[0], [each for each in self.params if _is_own(each)])
+                + (self._hint_for_node(extra[0]) or self._hint_for_option(extra[0]))
             )
         return extra
+
+    def _hint_for_option(self, word: str) -> str:
+        return hint_for_extra(word, [each for each in self.params if _is_own(each)])
+
+    def _hint_for_node(self, word: str) -> str:
+        """Return a sentence with ``--bootstrap`` if the word is a node's address or host."""
+        if not any("--bootstrap" in each.opts for each in self.params):
+            return ""
+        if _ADDRESSES.fullmatch(word) and not word.startswith(_PRINCIPAL):
+            return f". Write --bootstrap {shlex.quote(word)}"
+        is_host = self.name in _OF_NODES and _HOST.fullmatch(word) and not _NUMBER.fullmatch(word)
+        return f". Write --bootstrap {word}:PORT" if is_host else ""
 
 
 def hint_for_extra(word: str, options: Sequence[click.Parameter]) -> str:
