@@ -60,7 +60,6 @@ def backup() -> None:
     "--follow",
     "every_s",
     type=Seconds(min=0, min_open=True),
-    metavar="SECONDS",
     help="Go on until interrupted, and add what is new every SECONDS.",
 )
 @pass_session

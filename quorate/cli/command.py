@@ -114,7 +114,6 @@ def cluster_options() -> list[click.Option]:
         click.Option(
             ["--timeout"],
             type=Seconds(min=0, min_open=True),
-            metavar="SECONDS",
             expose_value=False,
             callback=_remember("timeout_s"),
             help="Give up after this long (default: 10).",

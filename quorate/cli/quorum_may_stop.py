@@ -45,7 +45,7 @@ class _Finding:
     help="So many further failures must be bearable while it is down.",
 )  # fmt: skip
 @click.option(
-    "--wait", "wait_s", type=Seconds(min=0), default=0.0, metavar="SECONDS",
+    "--wait", "wait_s", type=Seconds(min=0), default=0.0,
     help="Ask again for this long until it may be stopped.",
 )  # fmt: skip
 @pass_session

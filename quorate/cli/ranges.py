@@ -1,4 +1,8 @@
-"""Numbers on the command line, whose errors say which values are allowed."""
+"""Numbers on the command line, whose errors say which values are allowed.
+
+The ``name`` of each kind stands behind the option in ``--help``, unless the option has a word of
+its own there.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ import click
 
 class WholeNumber(click.IntRange):
     """A whole number, within bounds if there are any."""
+
+    name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number.
@@ -26,6 +32,7 @@ class WholeNumber(click.IntRange):
 class Number(click.FloatRange):
     """A finite number, within bounds if there are any; click takes `nan` for one in every range."""
 
+    name = "number"
     noun = "a number"
 
     def convert(
@@ -48,6 +55,7 @@ class Number(click.FloatRange):
 class Seconds(Number):
     """A finite number of seconds."""
 
+    name = "seconds"
     noun = "a number of seconds"
 
 

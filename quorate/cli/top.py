@@ -36,7 +36,6 @@ class Sample:
     type=Seconds(min=0.2),
     default=1.0,
     show_default=True,
-    metavar="SECONDS",
     help="Pause between two looks.",
 )
 @click.option("--count", type=WholeNumber(min=1), help="End after so many looks.")

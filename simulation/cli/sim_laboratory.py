@@ -11,6 +11,7 @@ import click
 from quorate.cli.command import LocalCommand, pass_session
 from quorate.cli.exits import CliError
 from quorate.cli.output import Result
+from quorate.cli.ranges import WholeNumber
 from quorate.cli.session import Session
 from quorum.errors import QuorateError
 from simulation.expected_warnings import without_consumer_warnings
@@ -47,8 +48,10 @@ def story(paths: tuple[Path, ...], *, rewrite: bool) -> None:
 
 
 @click.command(cls=LocalCommand)
-@click.option("--seeds", default=1000, show_default=True, help="Number of runs.")
-@click.option("--first", default=0, show_default=True, help="First seed.")
+@click.option("--seeds", type=WholeNumber(min=1), default=1000, show_default=True,
+              help="Number of runs.")  # fmt: skip
+@click.option("--first", type=WholeNumber(min=0), default=0, show_default=True,
+              help="First seed.")  # fmt: skip
 @pass_session
 def laboratory(session: Session, seeds: int, first: int) -> None:
     """Run consumers, producers and brokers at random, and compare every answer with the logs."""

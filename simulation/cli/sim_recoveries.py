@@ -27,7 +27,8 @@ _CHUNK = 8
 @click.command(cls=LocalCommand)
 @click.option("--seeds", type=WholeNumber(min=1), default=1000, show_default=True,
               help="Number of runs.")  # fmt: skip
-@click.option("--first", default=0, show_default=True, help="First seed.")
+@click.option("--first", type=WholeNumber(min=0), default=0, show_default=True,
+              help="First seed.")  # fmt: skip
 @click.option("--jobs", type=WholeNumber(min=1), default=1, show_default=True,
               help="Processes at a time.")  # fmt: skip
 @pass_session

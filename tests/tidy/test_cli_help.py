@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -38,6 +39,8 @@ def test_a_command_explains_itself(path: tuple[str, ...], command: click.Command
     result = CliRunner().invoke(cli, [*path, "--help"])
     assert result.exit_code == 0
     assert "Usage: " in result.output
+    raw = re.search(r"--\S+ (<?(INTEGER|FLOAT)\b.*)", result.output)
+    assert raw is None, f"{raw.group(1)} is click's word; quorate.cli.ranges has ours"
 
 
 def test_the_table_has_one_line_per_command() -> None:
