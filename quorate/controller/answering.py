@@ -44,13 +44,13 @@ class Answering:
         counts = self._counts
         kind, code, run = None, ErrorCode.NONE, 0
         for pending in answered:
-            if type(pending.command) is kind and pending.answer.code is code:
+            if pending.kind is kind and pending.answer.code is code:
                 run += 1
                 continue
             if kind is not None:
                 key = (kind.__name__, code)
                 counts[key] = counts.get(key, 0) + run
-            kind, code, run = type(pending.command), pending.answer.code, 1
+            kind, code, run = pending.kind, pending.answer.code, 1
         if kind is not None:
             key = (kind.__name__, code)
             counts[key] = counts.get(key, 0) + run

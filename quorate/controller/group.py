@@ -146,6 +146,7 @@ class GroupFormer:
             pending.answer = self._refuse(error, context, is_fence=taking.refusal)
         if evaluated is not None and self.delta.end_offset == base:
             self.unused.add(evaluated)
+        pending.drop_content()
         self.answers.append(pending)
         return None
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 from quorum.errors import ErrorCode
 from quorum.types import NO_NODE, NodeId
-from statemachine.commands import BrokerHeartbeat, Command
+from statemachine.commands import BrokerHeartbeat, Command, WithPosition
 from statemachine.known_producer import KnownProducer
 from statemachine.prepare.view import View
 
@@ -131,10 +131,18 @@ class Answer:
 
 @dataclass(slots=True, init=False, eq=False, repr=False)
 class PendingCommand:
-    """A command from its submission until its answer leaves."""
+    """A command from its submission until its answer leaves.
+
+    ``command`` and ``context`` are gone once it is evaluated, because a refusal may wait long for
+    the proof that this node still leads.
+    """
+
+    __deletable__ = ("command", "context")
 
     command: Command
     context: RequestContext
+    kind: type
+    """Type of the command; of one with a position, that of the single command."""
     on_answers: OnAnswers
     tag: int
     """The sender's own number for it."""
@@ -151,10 +159,16 @@ class PendingCommand:
     ) -> None:
         self.command = command
         self.context = context
+        self.kind = type(command.command if isinstance(command, WithPosition) else command)
         self.on_answers = on_answers
         self.tag = tag
         self.is_repeat = False
         self.settled_at = -1
+
+    def drop_content(self) -> None:
+        """Free what only the evaluation needs."""
+        del self.command
+        del self.context
 
     @property
     def rests_on(self) -> int:

@@ -123,25 +123,19 @@ _DIFFERENCES: Final[dict[type, dict[str, Any]]] = {
     commands.ImportBatch: {"absent": {"begin": EMPTY, "end": EMPTY}},
 }  # fmt: skip
 
-_KINDS: Final[dict[type, str]] = {
+KINDS: Final[dict[type, str]] = {
     command: kind.name
     for kind in wire.Command.DESCRIPTOR.oneofs_by_name["kind"].fields
     if kind.message_type is not None
     for command in get_args(Command)
     if command.__name__ == kind.message_type.name
 }
+"""The alternative of ``Command.kind`` that describes a type of commands."""
 
 CONVERTERS: Final[dict[str, Convert]] = {
     kind: COMMANDS.describe(
         command, getattr(wire, command.__name__), **_DIFFERENCES.get(command, {})
     ).from_pb
-    for command, kind in _KINDS.items()
+    for command, kind in KINDS.items()
 }
 """One entry per alternative of the oneof; a test compares the two."""
-
-
-def kind_of(command: Command) -> str:
-    """Return the alternative of ``Command.kind`` that describes a command."""
-    if isinstance(command, commands.WithPosition):
-        command = command.command
-    return _KINDS[type(command)]

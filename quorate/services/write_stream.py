@@ -39,7 +39,7 @@ from quorate.services.admission import ServiceLimits
 from quorate.services.answers import name_refusal
 from quorate.services.calls import Context
 from quorate.services.closing import Closing
-from quorate.services.commands import kind_of, to_command
+from quorate.services.commands import KINDS, to_command
 from quorate.services.errors import RequestRefusedError
 from quorate.services.identity import bounded_text, caller
 from quorate.services.incarnations import check_writer
@@ -73,7 +73,7 @@ async def write_once(
     """
     check_writer(node, request.writer)
     _check_size(request.command)
-    command = to_command(request.command)
+    value = to_command(request.command)
     request_context = RequestContext(
         principal=caller(
             context, request.writer.client_id, None if access is None else access.audit_name
@@ -97,7 +97,8 @@ async def write_once(
         if not done.done():
             done.set_result(answer)
 
-    node.submit([PendingCommand(command, request_context, each_answer(on_answer))])
+    command = PendingCommand(value, request_context, each_answer(on_answer))
+    node.submit([command])
     answer = await done
     if answer.code is not ErrorCode.NONE:
         details: list[Message] = []
@@ -112,7 +113,7 @@ async def write_once(
             offset=answer.offset,
             epoch=answer.epoch,
             result=to_result(
-                kind_of(command),
+                KINDS[command.kind],
                 answer.result,
                 partial(name_refusal, "Write", Form.PART),
             ),
@@ -305,7 +306,7 @@ class WriteSession(
         added = self._outgoing.message.answers.add(
             tag=pending.tag, offset=answer.offset, epoch=answer.epoch
         )
-        kind = kind_of(pending.command)
+        kind = KINDS[pending.kind]
         result = to_result(kind, answer.result, partial(name_refusal, _STREAM, Form.PART))
         if result is not None:
             added.result.CopyFrom(result)

@@ -1,5 +1,6 @@
 """Answers leave in order, those of one receiver in one call, and are counted."""
 
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -13,7 +14,14 @@ from quorate.controller.requests import (
     each_answer,
 )
 from quorum.errors import ErrorCode
-from statemachine.commands import Command, CreateTopic, DeleteTopic, UnregisterBroker
+from statemachine.commands import (
+    Command,
+    CommitPosition,
+    CreateTopic,
+    DeleteTopic,
+    UnregisterBroker,
+    WithPosition,
+)
 from tests.support.controller_bench import Bench, set_config
 
 CREATE, DELETE = CreateTopic("a"), DeleteTopic("a")
@@ -119,3 +127,27 @@ def test_a_receiver_of_single_answers_gets_each() -> None:
     pending = [receivers.pending("a", tag) for tag in range(3)]
     each_answer(found.append)(pending)
     assert found == [each.answer for each in pending]
+
+
+def test_a_refused_command_is_not_kept_until_its_answer_leaves() -> None:
+    bench = Bench()
+    name = "x" * 100_000
+    expected = sys.getrefcount(name)
+    receivers = Receivers()
+    command = CreateTopic("t", configs=(("retention.ms", name),))
+    bench.controller.submit_all(
+        [PendingCommand(command, RequestContext(), receivers.on_answers["a"])]
+    )
+    del command
+    assert sys.getrefcount(name) > expected
+    bench.flush()
+    assert receivers.calls == []
+    assert sys.getrefcount(name) == expected
+    bench.log.confirm_reads()
+    assert receivers.calls == [("a", [0])]
+
+
+def test_a_command_with_a_position_counts_as_the_command() -> None:
+    command = WithPosition(CREATE, CommitPosition("group", 5))
+    pending = PendingCommand(command, RequestContext(), Receivers().on_answers["a"])
+    assert pending.kind is CreateTopic
