@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from quorate.controller.answering import Answering
+from quorate.controller.answer_delivery import AnswerDelivery
 from quorate.controller.requests import PendingCommand
 
 OnOutcome: TypeAlias = Callable[[int | None], None]
@@ -23,8 +23,8 @@ OnOutcome: TypeAlias = Callable[[int | None], None]
 class CommitPurgatory:
     """Owned by the controller and its thread. Answers leave in the order of their offsets."""
 
-    def __init__(self, reads_max: int, answering: Answering) -> None:
-        self._answering = answering
+    def __init__(self, reads_max: int, delivery: AnswerDelivery) -> None:
+        self._delivery = delivery
         self._reads_max = reads_max
         self._reads_count = 0
         self.arrived: list[OnOutcome] = []
@@ -69,7 +69,7 @@ class CommitPurgatory:
         released: list[PendingCommand] = []
         while held and held[0][0] <= end_offset:
             released.append(heapq.heappop(held)[2])
-        self._answering.send(released)
+        self._delivery.send(released)
 
     def take_answers(self) -> list[PendingCommand]:
         """Leadership is lost: every answer that waits, oldest first. Reads wait on."""

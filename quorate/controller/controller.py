@@ -21,7 +21,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 
-from quorate.controller.answering import AnswerCounts, Answering
+from quorate.controller.answer_delivery import AnswerCounts, AnswerDelivery
 from quorate.controller.commit_purgatory import CommitPurgatory, OnOutcome
 from quorate.controller.config import ControllerConfig
 from quorate.controller.offset_purgatory import OffsetPurgatory
@@ -90,8 +90,8 @@ class Controller:
         self._on_replay = on_replay
         self._log: LogDriver
         self._uncommitted_image = UncommittedImage(machine)
-        self._answering = Answering()
-        self._purgatory = CommitPurgatory(config.purgatory_max, self._answering)
+        self._delivery = AnswerDelivery()
+        self._purgatory = CommitPurgatory(config.purgatory_max, self._delivery)
         self._proposer = Proposer(
             config,
             machine,
@@ -180,11 +180,11 @@ class Controller:
                 )
                 refused.append(pending)
         if refused:
-            self._answering.send(refused)
+            self._delivery.send(refused)
 
     def take_answer_counts(self) -> AnswerCounts:
         """Return how many commands were answered since the last call, by type and outcome."""
-        return self._answering.take_counts()
+        return self._delivery.take_counts()
 
     def confirm_read(self, on_outcome: OnOutcome) -> None:
         """Find the offset that a linearizable read has to wait for (``wait_applied``).
@@ -232,7 +232,7 @@ class Controller:
             promoted = []
             self._stop_replay(error)
         for group in promoted:
-            self._answering.send(group.answers)
+            self._delivery.send(group.answers)
             self._purgatory.release(group.end_offset)
         self._publish(before)
 
@@ -344,7 +344,7 @@ class Controller:
             for pending, is_final in group.survivors(end_offset):
                 if not is_final:
                     pending.answer = self._outcome_unknown()
-            self._answering.send(group.answers)
+            self._delivery.send(group.answers)
         self._fail_held()
 
     def _fail_held(self) -> None:
@@ -359,7 +359,7 @@ class Controller:
     def _answer_all(self, waiting: Sequence[PendingCommand], answer: Answer) -> None:
         for pending in waiting:
             pending.answer = answer
-        self._answering.send(waiting)
+        self._delivery.send(waiting)
 
     def _not_leader(self) -> Answer:
         return Answer(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from metrics.observer import Observer
-from quorate.controller.answering import AnswerCounts
+from quorate.controller.answer_delivery import AnswerCounts
 from quorum.batch import VerifiedBatches
 from quorum.core.contract.output import LeadershipChanged
 from quorum.errors import ErrorCode

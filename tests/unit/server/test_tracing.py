@@ -27,7 +27,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 from quorate.client import BROKER, TOPIC, Client, RefusedError
 from quorate.client.tracing import write_span
 from quorate.config.tracing import TracingConfig
-from quorate.controller.answering import Answering
+from quorate.controller.answer_delivery import AnswerDelivery
 from quorate.controller.requests import Answer, PendingCommand, RequestContext, each_answer
 from quorate.server.node import ServerNode
 from quorate.server.tracing import STOP_S, CommandTracing, command_tracing
@@ -223,7 +223,7 @@ def test_each_command_has_its_own_span_and_none_stays_in_a_cycle() -> None:
         for pending, code in zip(message, codes, strict=True):
             made.begin(pending)
             pending.answer = Answer(code)
-        Answering().send(message)
+        AnswerDelivery().send(message)
         assert pending_commands() == before + len(message)
         del message, pending
         assert pending_commands() == before

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from quorate.controller.answering import Answering
+from quorate.controller.answer_delivery import AnswerDelivery
 from quorate.controller.requests import (
     Answer,
     OnAnswers,
@@ -63,24 +63,24 @@ def test_one_call_for_what_one_receiver_gets_in_a_row(
     names: str, calls: list[tuple[str, list[int]]]
 ) -> None:
     receivers = Receivers()
-    Answering().send([receivers.pending(name, tag) for tag, name in enumerate(names)])
+    AnswerDelivery().send([receivers.pending(name, tag) for tag, name in enumerate(names)])
     assert receivers.calls == calls
 
 
 def test_answers_are_counted_by_type_and_code() -> None:
-    answering, receivers = Answering(), Receivers()
+    delivery, receivers = AnswerDelivery(), Receivers()
     refused = ErrorCode.INVALID_REQUEST
     kinds = [(CREATE, ErrorCode.NONE), (CREATE, ErrorCode.NONE), (CREATE, refused),
              (DELETE, refused), (DELETE, refused), (CREATE, ErrorCode.NONE)]  # fmt: skip
     for _ in range(2):
-        answering.send([receivers.pending("a", 0, *each) for each in kinds])
-    answering.send([])
-    assert answering.take_counts() == {
+        delivery.send([receivers.pending("a", 0, *each) for each in kinds])
+    delivery.send([])
+    assert delivery.take_counts() == {
         ("CreateTopic", ErrorCode.NONE): 6,
         ("CreateTopic", refused): 2,
         ("DeleteTopic", refused): 4,
     }
-    assert answering.take_counts() == {}
+    assert delivery.take_counts() == {}
 
 
 def test_a_message_of_commands_gets_its_answers_together() -> None:

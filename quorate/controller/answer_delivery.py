@@ -16,7 +16,7 @@ AnswerCounts: TypeAlias = dict[tuple[str, ErrorCode], int]
 """Answered commands by the name of their type and the code of the answer."""
 
 
-class Answering:
+class AnswerDelivery:
     """Sends answers to their receivers and counts them. Owned by the controller's thread."""
 
     def __init__(self) -> None:
