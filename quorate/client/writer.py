@@ -273,6 +273,8 @@ class Writer:
             pending = self._open.sent.pop(answer.tag, None)
             if pending is None:
                 continue
+            if pending.is_init:
+                pending.done.cancel()
             if answer.error_code == common_pb2.ERROR_CODE_NONE:
                 self._settle(pending, answer)
                 continue
@@ -351,7 +353,10 @@ class Writer:
         self._stream = None
         stream.close()
         sent = [pending for pending in self._open.sent.values() if not pending.is_init]
-        self._producer_sessions.opening -= len(self._open.sent) - len(sent)
+        for pending in self._open.sent.values():
+            if pending.is_init:
+                pending.done.cancel()
+                self._producer_sessions.opening -= 1
         # In the order of their numbers: a command is refused until all older open ones are done.
         self._open.again = deque(
             sorted([*sent, *self._open.again], key=lambda pending: pending.command.sequence)

@@ -231,3 +231,25 @@ def test_a_cancelled_write_does_not_fail_the_next_epoch():
         await writer.close()
 
     run_virtually(cancel_and_begin())
+
+
+def test_an_epoch_begins_although_the_name_was_requested_for_a_write_that_failed():
+    """Goal: begin_epoch ends. Method: a write fails while no node answers the request for it."""
+
+    async def fail_and_begin():
+        world = WriterWorld(1)
+        world.heal()
+        writer = world.writer()
+        world.hanging = {1, 2, 3}
+        late = writer.submit(setting("1"), 0.01)
+        await asyncio.wait({late})
+        assert isinstance(late.exception(), UnavailableError)
+        begun = asyncio.ensure_future(writer.begin_epoch(PATIENCE))
+        await asyncio.sleep(0.01)
+        world.hanging.clear()
+        await asyncio.wait_for(begun, PATIENCE)
+        await writer.submit(setting("2"), PATIENCE)
+        assert world.written() == ["2"]
+        await writer.close()
+
+    run_virtually(fail_and_begin())
