@@ -169,7 +169,7 @@ class ManyPartitions:
 
     async def _fence_until_checkpoint(self, quiet: Latencies) -> dict[str, object]:
         leader = await self._leader()
-        before = self._checkpoint_end(leader)
+        before = checkpoint_end(leader.data_dir)
         fences, busy, beats = Latencies(), Latencies(), Latencies()
         self._beats = beats
         async with self._writing(Latencies()):
@@ -180,7 +180,7 @@ class ManyPartitions:
         self._progress("fenced two brokers; waiting for the checkpoint")
         started = time.perf_counter()
         async with self._writing(busy):
-            while self._checkpoint_end(leader) == before:
+            while checkpoint_end(leader.data_dir) == before:
                 if time.perf_counter() - started > _CHECKPOINT_SECONDS_MAX:
                     raise TimeoutError("the leader wrote no checkpoint")
                 await asyncio.sleep(_POLL_SECONDS)
@@ -195,12 +195,6 @@ class ManyPartitions:
 
     async def _leader(self) -> LocalNode:
         return self._cluster.nodes[(await self._client.describe_quorum()).leader_id]
-
-    def _checkpoint_end(self, node: LocalNode) -> float:
-        return max(
-            (int(path.name.partition("-")[0]) for path in node.data_dir.rglob("*.checkpoint")),
-            default=-1,
-        )
 
     def _memory(self) -> dict[str, float]:
         return {str(node.id): round(resident_mib(node), 1) for node in self._cluster.nodes.values()}
@@ -272,6 +266,13 @@ def restart_seconds(cluster: LocalCluster, node: LocalNode) -> float:
     cluster.start(node)
     cluster.wait_ready([node])
     return time.perf_counter() - started
+
+
+def checkpoint_end(folder: Path) -> int:
+    """Return the end offset of the newest checkpoint below a folder, -1 without one."""
+    return max(
+        (int(path.name.partition("-")[0]) for path in folder.rglob("*.checkpoint")), default=-1
+    )
 
 
 def checkpoint_bytes(folder: Path) -> int:
