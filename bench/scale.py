@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.loop import loop_factory
-from bench.scale_cluster import (
-    SETTINGS,
-    ManyPartitions,
-    checkpoint_bytes,
-    checkpoint_end,
-    restart_seconds,
-)
+from bench.scale_cluster import SETTINGS, ManyPartitions, newest_checkpoint, restart_seconds
 from bench.scale_image import PARTITIONS_PER_TOPIC, measure_image
 from bench.scale_operations import OPERATIONS
 from bench.systems import scratch
@@ -61,10 +55,12 @@ def _cluster(folder: Path, partitions: int, announce: Callable[[str], None]) -> 
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 figures = runner.run(measure())
             announce("restart from the checkpoint")
-            # Another node may still be writing the checkpoint that the leader has.
-            node = max(nodes, key=lambda each: checkpoint_end(each.data_dir))
+            # Not every node has written it yet, and one that has not would replay the log instead.
+            checkpoint = newest_checkpoint(home)
+            assert checkpoint is not None
+            node = next(each for each in nodes if checkpoint.is_relative_to(each.data_dir))
+            figures["checkpoint_bytes"] = checkpoint.stat().st_size
             figures["restart_seconds"] = round(restart_seconds(cluster, node), 2)
-            figures["checkpoint_bytes"] = checkpoint_bytes(node.data_dir)
         finally:
             cluster.stop_all()
     return figures

@@ -169,7 +169,7 @@ class ManyPartitions:
 
     async def _fence_until_checkpoint(self, quiet: Latencies) -> dict[str, object]:
         leader = await self._leader()
-        before = checkpoint_end(leader.data_dir)
+        before = newest_checkpoint(leader.data_dir)
         fences, busy, beats = Latencies(), Latencies(), Latencies()
         self._beats = beats
         async with self._writing(Latencies()):
@@ -180,7 +180,7 @@ class ManyPartitions:
         self._progress("fenced two brokers; waiting for the checkpoint")
         started = time.perf_counter()
         async with self._writing(busy):
-            while checkpoint_end(leader.data_dir) == before:
+            while newest_checkpoint(leader.data_dir) == before:
                 if time.perf_counter() - started > _CHECKPOINT_SECONDS_MAX:
                     raise TimeoutError("the leader wrote no checkpoint")
                 await asyncio.sleep(_POLL_SECONDS)
@@ -268,16 +268,6 @@ def restart_seconds(cluster: LocalCluster, node: LocalNode) -> float:
     return time.perf_counter() - started
 
 
-def checkpoint_end(folder: Path) -> int:
-    """Return the end offset of the newest checkpoint below a folder, -1 without one."""
-    return max(
-        (int(path.name.partition("-")[0]) for path in folder.rglob("*.checkpoint")), default=-1
-    )
-
-
-def checkpoint_bytes(folder: Path) -> int:
-    """Return the size of the newest checkpoint below a folder, 0 without one."""
-    return max(
-        ((path.name, path.stat().st_size) for path in folder.rglob("*.checkpoint")),
-        default=("", 0),
-    )[1]
+def newest_checkpoint(folder: Path) -> Path | None:
+    """Return the checkpoint with the highest end offset below a folder, if there is one."""
+    return max(folder.rglob("*.checkpoint"), key=lambda path: path.name, default=None)
