@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import grpc
 
@@ -43,6 +45,7 @@ def nodes_for(
         raise ValueError("user and password belong together")
     if proof.user and proof.token:
         raise ValueError("give a password or a token, not both")
+    _keep_event_engine()
     authenticator, given_token = None, None
     plugin: grpc.AuthMetadataPlugin
     if proof.user:
@@ -60,3 +63,17 @@ def nodes_for(
         given_token=given_token,
         prefers_sasl=True,
     )
+
+
+@cache
+def _keep_event_engine() -> None:
+    """Keep gRPC's event engine for as long as the process lives.
+
+    The engine ends with the last channel. That channel's ``close`` waits for the engine's threads
+    and keeps the interpreter's lock meanwhile, and one of these threads needs that lock to free
+    what gave calls their token: the whole process would hang (github.com/grpc/grpc/pull/42247). So
+    there is a channel that is never closed, nor freed when the interpreter ends. It connects to
+    nothing: a channel connects with its first call.
+    """
+    channel = grpc.insecure_channel("localhost:0")
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(channel))
