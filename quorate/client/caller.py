@@ -180,9 +180,11 @@ class Caller:
         delivery: Delivery | None,
     ) -> Any:
         if delivery is not None:
+            deadline = asyncio.get_running_loop().time() + seconds
             await delivery.begin(self._nodes, address, seconds=seconds)
+            left = max(0.001, deadline - asyncio.get_running_loop().time())
             try:
-                return await self.ask_at(address, service, method, request, seconds=seconds)
+                return await self.ask_at(address, service, method, request, seconds=left)
             except UnavailableError as error:
                 delivery.check_token(error)
                 raise

@@ -49,20 +49,23 @@ class Delivery:
         """Connect to the node; from the return on, the request counts as sent.
 
         The connection may take ``CONNECT_SECONDS_MAX`` if other nodes are known, else ``seconds``.
-        A password is proved before the return.
+        A password is proved before the return, within the same ``seconds``.
 
         Raises:
             NotSentError: There is no connection, or the node gave no token for the password.
         """
-        if len(nodes.addresses) > 1:
-            seconds = min(seconds, CONNECT_SECONDS_MAX)
+        deadline = asyncio.get_running_loop().time() + seconds
+        reach = min(seconds, CONNECT_SECONDS_MAX) if len(nodes.addresses) > 1 else seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(reach):
                 await _connected(nodes, address)
         except TimeoutError:
-            raise NotSentError(f"no connection to {address} in {seconds:.3g} s") from None
+            raise NotSentError(f"no connection to {address} in {reach:.3g} s") from None
         try:
-            await nodes.prove(address)
+            async with asyncio.timeout_at(deadline):
+                await nodes.prove(address)
+        except TimeoutError:
+            raise NotSentError(f"{address} gave no token in {seconds:.3g} s") from None
         except (ClientError, OSError) as error:
             raise NotSentError(f"{address} took no proof of the password: {error}") from error
         if nodes.given_token is not None:

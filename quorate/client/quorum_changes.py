@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from quorate.client.caller import BACKOFF_SECONDS, Caller
+from quorate.client.caller import ATTEMPT_SECONDS_MIN, BACKOFF_SECONDS, Caller
 from quorate.client.delivery import Delivery
 from quorate.client.errors import ClientError, OutcomeUnknownError, RefusedError, UnavailableError
 from quorate.client.message_value import MessageValue
@@ -80,13 +80,16 @@ class QuorumChanges:
         attempt = _Attempts(self._caller, change, timeout_seconds)
         self._open.append(attempt)
         try:
-            async with asyncio.timeout(timeout_seconds):
-                while True:
+            while True:
+                async with asyncio.timeout_at(attempt.deadline):
                     seen = await (self._settled() if attempt.must_look else self._describe())
                     answer = change.answer_from(seen) if attempt.must_look else None
-                    if answer is not None or (answer := await attempt.send(seen)) is not None:
-                        attempt.is_answered = True
-                        return answer
+                # Ended by gRPC and not by our clock: only gRPC knows whether a call whose time is
+                # over was sent.
+                if answer is not None or (answer := await attempt.send(seen)) is not None:
+                    attempt.is_answered = True
+                    return answer
+                async with asyncio.timeout_at(attempt.deadline):
                     await self._pause()
         except (TimeoutError, UnavailableError) as error:
             raise attempt.failure(timeout_seconds) from (attempt.last or error)
@@ -123,7 +126,7 @@ class _Attempts(Generic[Answer]):
     ) -> None:
         self._caller = caller
         self._change = change
-        self._deadline = asyncio.get_running_loop().time() + timeout_seconds
+        self.deadline = asyncio.get_running_loop().time() + timeout_seconds
         self._fenced_epoch = -1
         self._was_done_before = False
         self._was_in_doubt = False
@@ -145,9 +148,12 @@ class _Attempts(Generic[Answer]):
 
         Raises:
             RefusedError: The leader evaluated it.
+            TimeoutError: Too little time is left to send it again.
         """
+        left = self.deadline - asyncio.get_running_loop().time()
+        if self.last is not None and left < ATTEMPT_SECONDS_MIN:
+            raise TimeoutError
         self._was_in_doubt, self._delivery = self.is_in_doubt, Delivery()
-        left = self._deadline - asyncio.get_running_loop().time()
         try:
             answer = await self._caller.call(
                 "admin",

@@ -155,6 +155,67 @@ def test_a_call_that_got_no_token_says_why_it_was_not_sent(
     asyncio.run(scenario())
 
 
+def test_a_node_that_gives_no_token_in_time_was_sent_nothing() -> None:
+    async def scenario() -> None:
+        _, (node,) = cluster(1)
+        async with serving(node), Client([node.address]) as client:
+            client._nodes._authenticator, _ = _authenticator(None)
+
+            async def never(_address: str) -> Any:
+                return await asyncio.Future()
+
+            client._nodes._authenticator._token = never  # type: ignore[method-assign]
+            delivery = Delivery()
+            with pytest.raises(NotSentError, match="gave no token in 1 s"):
+                await delivery.begin(client._nodes, node.address, seconds=1)
+            assert not delivery.may_be_taken
+
+    asyncio.run(scenario())
+
+
+def test_an_attempt_has_the_time_that_its_connection_left() -> None:
+    class Slow(Delivery):
+        async def begin(self, *_where: object, seconds: float) -> None:
+            begun = asyncio.get_running_loop().time()
+            while asyncio.get_running_loop().time() < begun + seconds / 4:
+                await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        async with Client([""]) as client:
+            given: list[float] = []
+
+            async def ask_at(*_what: object, seconds: float) -> None:
+                given.append(seconds)
+
+            client._caller.ask_at = ask_at  # type: ignore[method-assign]
+            await client._caller.call(
+                "admin", "AddVoter", admin_pb2.AddVoterRequest(), timeout_seconds=1, delivery=Slow()
+            )
+            assert 0 < given[0] <= 0.75
+
+    asyncio.run(scenario())
+
+
+def test_the_last_moments_are_not_used_for_another_attempt() -> None:
+    """It would only put "no connection in 1 ms" in the place of what went wrong."""
+
+    async def scenario() -> None:
+        async with Client([""]) as client:
+            led_by(client, "")
+            tried = 0
+
+            async def call(*_what: object, **_how: object) -> None:
+                nonlocal tried
+                tried += 1
+                raise UnavailableError(f"failure {tried}")
+
+            client._caller.call = call  # type: ignore[method-assign]
+            with pytest.raises(UnavailableError, match=r"failure 1$"):
+                await client.add_voter(4, DISK, [PLACE], timeout_seconds=0.09)
+
+    asyncio.run(scenario())
+
+
 def test_a_call_that_got_its_token_counts_as_sent() -> None:
     async def scenario() -> None:
         _, (node,) = cluster(1)

@@ -34,9 +34,12 @@ class Login:
         self.is_down = False
         self.calls = 0
         self.has_raised = threading.Event()
+        self.may_return = threading.Event()
+        self.may_return.set()
 
     def __call__(self) -> str:
         self.calls += 1
+        self.may_return.wait(60)
         if self.is_down:
             self.has_raised.set()
             raise LookupError("no login")
@@ -56,9 +59,7 @@ async def with_node(folder: Path) -> AsyncIterator[tuple[FakeNode, Login, Callab
     login = Login()
 
     def client() -> Client:
-        return Client(
-            [served.address], credentials=trusted, token=login, timeout_seconds=IN_VAIN_SECONDS
-        )
+        return Client([served.address], credentials=trusted, token=login, timeout_seconds=30)
 
     async with serving(served, credentials=credentials):
         yield served, login, client
@@ -68,11 +69,13 @@ def goes_down_after_describing(client: Client, login: Login, *, stays_down: bool
     """The quorum is described before it is changed: the change alone gets no token."""
     describe = client.describe_quorum
 
+    answers: list[Any] = []
+
     async def described(**options: Any) -> Any:
-        login.is_down = False
-        answer = await describe(**options)
+        if not answers:
+            answers.append(await describe(**options))
         login.is_down = not login.has_raised.is_set() or stays_down
-        return answer
+        return answers[0]
 
     client.describe_quorum = described  # type: ignore[method-assign]
 
@@ -80,11 +83,35 @@ def goes_down_after_describing(client: Client, login: Login, *, stays_down: bool
 def test_a_change_that_got_no_token_was_not_sent(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with with_node(tmp_path) as (served, login, made), made() as client:
+            await client.describe_quorum()
             goes_down_after_describing(client, login, stays_down=True)
             with pytest.raises(UnavailableError, match=f"AddVoter: no leader took it.*{RAISED}"):
-                await client.add_voter(4, DISK, [PLACE])
+                await client.add_voter(4, DISK, [PLACE], timeout_seconds=IN_VAIN_SECONDS)
             assert served.voter_changes == []
             assert login.calls > 2, "it is asked again until the deadline"
+
+    asyncio.run(scenario())
+
+
+def test_a_change_whose_token_comes_too_late_was_not_sent(tmp_path: Path) -> None:
+    """Its time is over while the function has neither returned nor raised."""
+
+    async def scenario() -> None:
+        async with with_node(tmp_path) as (served, login, made), made() as client:
+            seen = await client.describe_quorum()
+
+            async def described() -> Any:
+                login.may_return.clear()
+                return seen
+
+            client.describe_quorum = described  # type: ignore[method-assign,assignment]
+            try:
+                with pytest.raises(UnavailableError, match="AddVoter: no leader took it"):
+                    await client.add_voter(4, DISK, [PLACE], timeout_seconds=IN_VAIN_SECONDS)
+            finally:
+                login.may_return.set()
+            assert login.calls == 2
+            assert served.voter_changes == []
 
     asyncio.run(scenario())
 
@@ -114,7 +141,7 @@ def test_a_change_that_got_its_token_and_no_answer_is_in_doubt(tmp_path: Path) -
 
             served.change_voters = taken  # type: ignore[method-assign,assignment]
             with pytest.raises(OutcomeUnknownError, match="AddVoter: no answer to it"):
-                await client.add_voter(4, DISK, [PLACE])
+                await client.add_voter(4, DISK, [PLACE], timeout_seconds=IN_VAIN_SECONDS)
 
     asyncio.run(scenario())
 
@@ -124,7 +151,9 @@ def test_a_write_that_got_no_token_names_the_function(tmp_path: Path) -> None:
         async with with_node(tmp_path) as (_, login, made), made() as client:
             login.is_down = True
             with pytest.raises(UnavailableError, match=f"{RAISED}; the command was never sent"):
-                await client.set_config(TOPIC, "orders", "retention.ms", "1")
+                await client.set_config(
+                    TOPIC, "orders", "retention.ms", "1", timeout=IN_VAIN_SECONDS
+                )
             login.is_down = False
             await client.set_config(TOPIC, "orders", "retention.ms", "1", timeout=30)
 
