@@ -165,7 +165,7 @@ class Caller:
                 pause = self._rng.uniform(*BACKOFF_SECONDS)
             if loop.time() + pause + ATTEMPT_SECONDS_MIN >= deadline:
                 raise UnavailableError(
-                    f"{method}: no answer in {timeout_seconds} s: {failure}"
+                    f"{method}: no answer in {timeout_seconds:.3g} s: {failure}"
                 ) from failure
             await asyncio.sleep(pause)
 

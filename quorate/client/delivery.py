@@ -48,8 +48,8 @@ class Delivery:
     async def begin(self, nodes: Nodes, address: str, *, seconds: float) -> None:
         """Connect to the node; from the return on, the request counts as sent.
 
-        The connection may take ``CONNECT_SECONDS_MAX`` if other nodes are known, else ``seconds``.
-        A password is proved before the return, within the same ``seconds``.
+        All takes at most ``seconds``: the connection, ``CONNECT_SECONDS_MAX`` of them if other
+        nodes are known, and the proof of a password.
 
         Raises:
             NotSentError: There is no connection, or the node gave no token for the password.
@@ -68,6 +68,8 @@ class Delivery:
             raise NotSentError(f"{address} gave no token in {seconds:.3g} s") from None
         except (ClientError, OSError) as error:
             raise NotSentError(f"{address} took no proof of the password: {error}") from error
+        if asyncio.get_running_loop().time() >= deadline:
+            raise NotSentError(f"connected to {address} too late")
         if nodes.given_token is not None:
             self._nodes, self._tokens_before = nodes, nodes.given_token.count
         self.may_be_taken = True

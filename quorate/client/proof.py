@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -75,5 +74,7 @@ def _keep_event_engine() -> None:
     there is a channel that is never closed, nor freed when the interpreter ends. It connects to
     nothing: a channel connects with its first call.
     """
+    import ctypes  # Not every interpreter has it, and a client without a token needs none.
+
     channel = grpc.insecure_channel("localhost:0")
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(channel))

@@ -82,7 +82,7 @@ class QuorumChanges:
         try:
             while True:
                 async with asyncio.timeout_at(attempt.deadline):
-                    seen = await (self._settled() if attempt.must_look else self._describe())
+                    seen = await self._seen(attempt)
                     answer = change.answer_from(seen) if attempt.must_look else None
                 # Ended by gRPC and not by our clock: only gRPC knows whether a call whose time is
                 # over was sent.
@@ -96,6 +96,22 @@ class QuorumChanges:
         finally:
             self._open.remove(attempt)
             self._was_one_in_doubt = self._was_one_in_doubt or attempt.is_in_doubt
+
+    async def _seen(self, attempt: _Attempts[Any]) -> DescribeQuorumResponse:
+        """Return the quorum as it is, or as it has settled if the change is to be looked up in it.
+
+        Raises:
+            OutcomeUnknownError: Looking was refused, and the change may have been taken.
+            ClientError: Looking failed otherwise.
+        """
+        try:
+            return await (self._settled() if attempt.must_look else self._describe())
+        except UnavailableError:
+            raise
+        except ClientError as error:
+            if not attempt.is_in_doubt:
+                raise
+            raise attempt.unknown(error) from error
 
     async def _settled(self) -> DescribeQuorumResponse:
         """Return the quorum at a moment after this call: committed, and without a pending change.
@@ -148,10 +164,10 @@ class _Attempts(Generic[Answer]):
 
         Raises:
             RefusedError: The leader evaluated it.
-            TimeoutError: Too little time is left to send it again.
+            TimeoutError: No time is left, or too little to send it again.
         """
         left = self.deadline - asyncio.get_running_loop().time()
-        if self.last is not None and left < ATTEMPT_SECONDS_MIN:
+        if left <= 0 or (self.last is not None and left < ATTEMPT_SECONDS_MIN):
             raise TimeoutError
         self._was_in_doubt, self._delivery = self.is_in_doubt, Delivery()
         try:
@@ -188,6 +204,12 @@ class _Attempts(Generic[Answer]):
         """Whether an earlier copy may be why this one is refused; that is looked up once."""
         is_first, self._was_done_before = not self._was_done_before, True
         return self.is_in_doubt and is_first and error.code in _DONE_BEFORE
+
+    def unknown(self, refusal: ClientError) -> OutcomeUnknownError:
+        """What to say when the quorum may not be looked at."""
+        return OutcomeUnknownError(
+            f"{self._change.method}: no answer to it, and it cannot be looked up: {refusal}"
+        )
 
     def failure(self, seconds: float) -> ClientError:
         """What to say when the time is over."""

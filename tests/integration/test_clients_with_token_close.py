@@ -2,7 +2,8 @@
 
 Method: a process of its own opens and closes clients, one after another, so that each ``close``
 ends the last channel. Without the channel that ``quorate.client.proof`` keeps, such a process hung
-after 14 to 290 clients, in ``Channel.close`` and deaf to signals.
+after 14 to 290 clients, in ``Channel.close`` and deaf to signals: this test fails then in more than
+nine of ten runs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs o
 
 PROCESSES = 3
 CLIENTS = 130
-SECONDS_MAX = 300
+SECONDS_MAX = 600
 PROGRAM = f"""
 import asyncio, pathlib, sys
 import grpc
@@ -67,10 +68,12 @@ def test_a_client_whose_calls_got_no_token_can_be_closed(tmp_path: Path) -> None
             async with asyncio.timeout(SECONDS_MAX):
                 printed, _ = await process.communicate()
         except TimeoutError:
-            process.kill()
-            await process.wait()
             return "hung"
-        return printed.decode().strip()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return f"{printed.decode().strip()}, exit {process.returncode}"
 
     async def scenario() -> None:
         authority(tmp_path, "ours")
@@ -81,6 +84,6 @@ def test_a_client_whose_calls_got_no_token_can_be_closed(tmp_path: Path) -> None
         )
         async with serving(served, credentials=credentials):
             tried = [use_clients(served.address, files.authorities) for _ in range(PROCESSES)]
-            assert await asyncio.gather(*tried) == [str(CLIENTS)] * PROCESSES
+            assert await asyncio.gather(*tried) == [f"{CLIENTS}, exit 0"] * PROCESSES
 
     asyncio.run(scenario())

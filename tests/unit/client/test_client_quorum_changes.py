@@ -187,6 +187,27 @@ def test_a_repeat_that_is_refused_for_another_reason_is_refused() -> None:
     with_client(scenario)
 
 
+def test_a_lost_answer_that_may_not_be_looked_up_stays_unknown() -> None:
+    """Method: the right to describe the quorum is gone when the answer gets lost."""
+
+    async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
+        Voters(nodes[0], UNKNOWN, applies=True)
+        change = nodes[0].change_voters
+
+        async def denied() -> None:
+            raise RefusedError(common_pb2.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED, "no right")
+
+        async def lost(asked: VoterChange) -> Outcome:
+            client.describe_quorum = denied  # type: ignore[method-assign,assignment]
+            return await change(asked)
+
+        nodes[0].change_voters = lost  # type: ignore[method-assign]
+        with pytest.raises(OutcomeUnknownError, match=r"cannot be looked up.*no right"):
+            await client.add_voter(4, DISK, [PLACE])
+
+    with_client(scenario)
+
+
 def test_a_transfer_with_a_lost_answer_is_confirmed_by_the_new_leader() -> None:
     async def scenario(log: SharedLog, nodes: list[FakeNode], client: Client) -> None:
         for node in nodes:

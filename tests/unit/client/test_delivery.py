@@ -159,6 +159,7 @@ def test_a_node_that_gives_no_token_in_time_was_sent_nothing() -> None:
     async def scenario() -> None:
         _, (node,) = cluster(1)
         async with serving(node), Client([node.address]) as client:
+            await client.describe_quorum()
             client._nodes._authenticator, _ = _authenticator(None)
 
             async def never(_address: str) -> Any:
@@ -167,7 +168,8 @@ def test_a_node_that_gives_no_token_in_time_was_sent_nothing() -> None:
             client._nodes._authenticator._token = never  # type: ignore[method-assign]
             delivery = Delivery()
             with pytest.raises(NotSentError, match="gave no token in 1 s"):
-                await delivery.begin(client._nodes, node.address, seconds=1)
+                async with asyncio.timeout(60):
+                    await delivery.begin(client._nodes, node.address, seconds=1)
             assert not delivery.may_be_taken
 
     asyncio.run(scenario())
@@ -196,8 +198,11 @@ def test_an_attempt_has_the_time_that_its_connection_left() -> None:
     asyncio.run(scenario())
 
 
-def test_the_last_moments_are_not_used_for_another_attempt() -> None:
+def test_the_last_moments_are_not_used_for_another_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It would only put "no connection in 1 ms" in the place of what went wrong."""
+    monkeypatch.setattr("quorate.client.quorum_changes.BACKOFF_SECONDS", (0.0, 0.0))
 
     async def scenario() -> None:
         async with Client([""]) as client:
@@ -212,6 +217,48 @@ def test_the_last_moments_are_not_used_for_another_attempt() -> None:
             client._caller.call = call  # type: ignore[method-assign]
             with pytest.raises(UnavailableError, match=r"failure 1$"):
                 await client.add_voter(4, DISK, [PLACE], timeout_seconds=0.09)
+
+    asyncio.run(scenario())
+
+
+def test_a_change_is_not_sent_when_its_time_is_over() -> None:
+    """The quorum was described too late, by a program that held up the event loop."""
+
+    async def scenario() -> None:
+        _, (node,) = cluster(1)
+        async with serving(node), Client([node.address]) as client:
+            seen = await client.describe_quorum()
+
+            async def late() -> DescribeQuorumResponse:
+                begun = asyncio.get_running_loop().time()
+                while asyncio.get_running_loop().time() < begun + 0.3:
+                    pass
+                return seen
+
+            client.describe_quorum = late  # type: ignore[method-assign,assignment]
+            with pytest.raises(UnavailableError, match="no leader took it"):
+                await client.add_voter(4, DISK, [PLACE], timeout_seconds=0.2)
+            assert node.voter_changes == []
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_comes_too_late_is_not_used() -> None:
+    async def scenario() -> None:
+        _, (node,) = cluster(1)
+        async with serving(node), Client([node.address]) as client:
+
+            async def slow(_address: str) -> None:
+                begun = asyncio.get_running_loop().time()
+                while asyncio.get_running_loop().time() < begun + 0.3:
+                    pass
+
+            await client.describe_quorum()
+            client._nodes.prove = slow  # type: ignore[method-assign]
+            delivery = Delivery()
+            with pytest.raises(NotSentError, match="too late"):
+                await delivery.begin(client._nodes, node.address, seconds=0.2)
+            assert not delivery.may_be_taken
 
     asyncio.run(scenario())
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs o
 
 DISK = bytes(range(16))
 PLACE = common_pb2.Endpoint(name="CONTROLLER", host="localhost", port=9093)
-IN_VAIN_SECONDS = 1.0
+IN_VAIN_SECONDS = 2.0
 RAISED = r"the function `token` raised LookupError\('no login'\)"
 
 
@@ -140,6 +140,7 @@ def test_a_change_that_got_its_token_and_no_answer_is_in_doubt(tmp_path: Path) -
                 return await asyncio.Future()
 
             served.change_voters = taken  # type: ignore[method-assign,assignment]
+            await client.describe_quorum()
             with pytest.raises(OutcomeUnknownError, match="AddVoter: no answer to it"):
                 await client.add_voter(4, DISK, [PLACE], timeout_seconds=IN_VAIN_SECONDS)
 
