@@ -180,9 +180,7 @@ class Caller:
         delivery: Delivery | None,
     ) -> Any:
         if delivery is not None:
-            deadline = asyncio.get_running_loop().time() + seconds
-            await delivery.begin(self._nodes, address, seconds=seconds)
-            left = max(0.001, deadline - asyncio.get_running_loop().time())
+            left = await delivery.begin(self._nodes, address, seconds=seconds)
             try:
                 return await self.ask_at(address, service, method, request, seconds=left)
             except UnavailableError as error:

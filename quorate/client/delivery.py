@@ -45,8 +45,8 @@ class Delivery:
         self._tokens_before = -1
         """How many calls had got the program's token before this one."""
 
-    async def begin(self, nodes: Nodes, address: str, *, seconds: float) -> None:
-        """Connect to the node; from the return on, the request counts as sent.
+    async def begin(self, nodes: Nodes, address: str, *, seconds: float) -> float:
+        """Connect to the node and return the seconds left; now the request counts as sent.
 
         All takes at most ``seconds``: the connection, ``CONNECT_SECONDS_MAX`` of them if other
         nodes are known, and the proof of a password.
@@ -68,11 +68,13 @@ class Delivery:
             raise NotSentError(f"{address} gave no token in {seconds:.3g} s") from None
         except (ClientError, OSError) as error:
             raise NotSentError(f"{address} took no proof of the password: {error}") from error
-        if asyncio.get_running_loop().time() >= deadline:
+        left = deadline - asyncio.get_running_loop().time()
+        if left <= 0:
             raise NotSentError(f"connected to {address} too late")
         if nodes.given_token is not None:
             self._nodes, self._tokens_before = nodes, nodes.given_token.count
         self.may_be_taken = True
+        return left
 
     def check_token(self, failure: UnavailableError) -> None:
         """Find out whether the call failed without its token; it was not sent then.

@@ -61,7 +61,7 @@ class Operations(Queries):
             RefusedError: INELIGIBLE_REPLICA or VOTER_NOT_FOUND when the target cannot lead;
                 REQUEST_TIMED_OUT when it did not take over; NEW_LEADER_ELECTED when another did.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out.
         """
         before: list[DescribeQuorumResponse] = []
 
@@ -130,7 +130,7 @@ class Operations(Queries):
             RefusedError: DUPLICATE_VOTER, VOTER_REMOVED, INVALID_REQUEST; REQUEST_TIMED_OUT when
                 another change is under way, or it is not level or cannot be reached.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out.
         """
         request = message_of(
             admin_pb2.AddVoterRequest,
@@ -159,7 +159,7 @@ class Operations(Queries):
             RefusedError: VOTER_NOT_FOUND, also for the last one; REQUEST_TIMED_OUT when another
                 change is under way.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out.
         """
         request = message_of(
             admin_pb2.RemoveVoterRequest,
@@ -191,7 +191,7 @@ class Operations(Queries):
         Raises:
             RefusedError: VOTER_NOT_FOUND; REQUEST_TIMED_OUT when it cannot be reached there.
             UnavailableError: No leader took the request in time.
-            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out.
         """
         request = message_of(
             admin_pb2.UpdateVoterRequest,

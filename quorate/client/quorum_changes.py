@@ -75,7 +75,7 @@ class QuorumChanges:
         Raises:
             RefusedError: It was refused, and has not taken place.
             UnavailableError: No leader took it in time: it has not taken place.
-            OutcomeUnknownError: It was sent, and its outcome could not be found out in time.
+            OutcomeUnknownError: It was sent, and its outcome could not be found out.
         """
         attempt = _Attempts(self._caller, change, timeout_seconds)
         self._open.append(attempt)
