@@ -26,6 +26,11 @@ ANONYMOUS: NodeId = -5_000
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZQ"
 
 
+def endpoints_of(node_id: NodeId) -> tuple[Endpoint, ...]:
+    """Return where peers and clients reach a node; voters records name the first one only."""
+    return Endpoint("CONTROLLER", f"n{node_id}", 9093), Endpoint("CLIENT", f"n{node_id}", 9092)
+
+
 class Environment(ABC):
     """The clock, counters, settings, observer of invariants and trace of a run.
 
@@ -55,9 +60,7 @@ class Environment(ABC):
         self.voter_ids = tuple(range(1, voter_count + 1))
         self.observer_ids = tuple(range(11, 11 + observer_count))
         self.bootstrap_voters = tuple(
-            Voter(
-                ReplicaKey(each, directory_id_of(each)), (Endpoint("CONTROLLER", f"n{each}", 9093),)
-            )
+            Voter(ReplicaKey(each, directory_id_of(each)), endpoints_of(each)[:1])
             for each in self.voter_ids
         )
         self.bootstrap_servers = tuple(-2 - place for place in range(len(self.voter_ids)))

@@ -19,7 +19,7 @@ from quorum.runtime.ports import WriteGroup
 from quorum.types import NodeId
 from simulation.clocks import DriftingClock
 from simulation.disk import WriteQueue
-from simulation.environment import Environment
+from simulation.environment import Environment, endpoints_of
 from simulation.harness.executor import InlineExecutor
 from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.violation import Violation
@@ -115,6 +115,7 @@ class Incarnation(ReplicaHost):
             cluster.settings.snapshot,
             bootstrap=() if knows_peers else cluster.servers_of(member.id),
             relays=cluster.relays.of(member.id),
+            endpoints=endpoints_of(member.id),
         )
         self._gather_us = cluster.plan.gather_us
         self.defers_delivery = self._gather_us > 0

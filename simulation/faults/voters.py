@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from quorum.core.contract.local_events import AddVoter, RemoveVoter
-from quorum.types import Endpoint, ReplicaKey, Voter
+from quorum.types import ReplicaKey, Voter
+from simulation.environment import endpoints_of
 from simulation.faults.site import Site
 from simulation.member import Member
 from simulation.operator import asked
@@ -51,7 +52,7 @@ def _add(site: Site, leader: Member, chosen: Member) -> bool:
     keys = [voter.key for voter in replica.node.voters]
     if not site.budget.allows_voters((*keys, chosen.key)):
         return False
-    entry = Voter(chosen.key, (Endpoint("CONTROLLER", f"n{chosen.id}", 9093),))
+    entry = Voter(chosen.key, endpoints_of(chosen.id)[:1])
     readmit, origin = site.rng.random() < 0.7, asked("add", chosen.id)
     leader.notify(AddVoter(_SILENT, entry, readmit=readmit, origin=origin))
     return True

@@ -56,6 +56,7 @@ state it reports. None knows how a fault was injected. Simulation and scenarios 
 | resumed-downloads | ADR 50 |
 | pauses | docs/reference/handlers.md, back-off |
 | proven-changes | ADR 52 |
+| leader-addresses | ADR 52 |
 | leader-replays | requirements 630.1, 595: a leader answers writes from its own image |
 
 Properties without a file of their own: *vote persisted
@@ -81,6 +82,7 @@ from simulation.invariants.hash_chain import HashChain
 from simulation.invariants.hooks import run_observer_for
 from simulation.invariants.in_sync import InSyncBrokers
 from simulation.invariants.invariant import Invariant
+from simulation.invariants.leader_addresses import LeaderAddresses
 from simulation.invariants.leader_append_only import LeaderAppendOnly
 from simulation.invariants.leader_completeness import LeaderCompleteness
 from simulation.invariants.leader_contact import HungDisk, LeaderContact
@@ -171,6 +173,7 @@ ALL: tuple[type[Invariant], ...] = (
     ResumedDownloads,
     Pauses,
     ProvenChanges,
+    LeaderAddresses,
     NamedChanges,
 )
 

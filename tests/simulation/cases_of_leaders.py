@@ -17,6 +17,7 @@ from quorum.core.state.replica_progress import ReplicaProgress
 from quorum.core.state.roles import Leader
 from quorum.errors import ErrorCode
 from quorum.types import LOG_BEGINNING, ElectionState, Endpoint, OffsetAndEpoch, Voter
+from simulation.environment import endpoints_of
 from simulation.harness.arrival import arrived
 from simulation.operator import asked
 from tests.support.stub_cluster import Stage, key_of
@@ -263,12 +264,23 @@ def too_much_of_the_epoch_is_kept(stage: Stage) -> None:
     stage.write(3, Truncate(2))
 
 
+def stranger_names_a_listener(stage: Stage) -> None:
+    """Node 2 has the leader's record, and knows a listener that neither it nor the leader named."""
+    replica = stage.replicas[2]
+    recorded, own = endpoints_of(1)
+    replica.node.voters = (Voter(key_of(1), (recorded,)), *replica.node.voters[1:])
+    for known in ((recorded,), (recorded, own), (recorded, Endpoint("CLIENT", "stranger", 2))):
+        replica.driver.addresses.leader = (1, tuple(each.address for each in known))
+        stage.step(2)
+
+
 CASES = (
     (read_on_an_old_echo, "read-rounds"),
     (position_on_an_old_echo, "read-rounds"),
     (change_on_open_ground, "change-barrier"),
     (two_open_changes, "change-barrier"),
     (stranger_moves_a_voter, "proven-changes"),
+    (stranger_names_a_listener, "leader-addresses"),
     (voters_change_without_a_name, "named-changes"),
     (another_change_is_named, "named-changes"),
     (transfer_is_not_named, "named-changes"),

@@ -17,7 +17,7 @@ from quorum.core.contract.output import Output
 from quorum.core.membership import self_registration
 from quorum.core.node import deadlines, raft_node
 from quorum.core.node.raft_node import RaftNode
-from quorum.core.protocol.role_transitions import learn_endpoints
+from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower, Leader
 from simulation.lanes import run_seed

@@ -18,7 +18,16 @@ from quorum.core.contract.output import (
 )
 from quorum.digest import EMPTY_LOG_DIGEST, fold
 from quorum.runtime.ports import WriteGroup
-from quorum.types import LOG_BEGINNING, ElectionState, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
+from quorum.types import (
+    LOG_BEGINNING,
+    NO_NODE,
+    ElectionState,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+    Voter,
+)
+from simulation.environment import endpoints_of
 from simulation.invariants.mirror import Splitting
 from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.table import watch
@@ -103,6 +112,8 @@ class Stage:
             key=key_of(node_id),
             stores=stores,
             node=node,
+            config=SimpleNamespace(endpoints=endpoints_of(node_id)),
+            driver=SimpleNamespace(addresses=SimpleNamespace(leader=(NO_NODE, ()))),
             controller=SimpleNamespace(
                 image=EMPTY_IMAGE, subscribe=self.subscribers.append, fault=None
             ),

@@ -17,7 +17,8 @@ from quorum.core.following.snapshot_transfer import take_up_download
 from quorum.core.positions.download import replaces_log
 from quorum.core.positions.log_view import LogView
 from quorum.core.positions.snapshot_index import SnapshotIndex
-from quorum.core.protocol.role_transitions import learn_endpoints, resigned_role
+from quorum.core.protocol.leader_endpoints import learn_endpoints
+from quorum.core.protocol.role_transitions import resigned_role
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.roles import Follower, Role, Unattached
 from quorum.core.voters.voter_set import VoterHistory

@@ -9,9 +9,10 @@ from quorum.core.contract.reasons import IgnoreReason, RoleChangeCause, RoleChan
 from quorum.core.messages.message_types import Response
 from quorum.core.messages.read_messages import ReadRound
 from quorum.core.protocol.epoch_claims import is_out_of_reach
+from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.protocol.refusals import ignore
 from quorum.core.protocol.requests import find_request
-from quorum.core.protocol.role_transitions import follow_hint, learn_endpoints
+from quorum.core.protocol.role_transitions import follow_hint
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
 from quorum.core.state.peer_requests import InFlight, Purpose

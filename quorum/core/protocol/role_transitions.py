@@ -12,9 +12,10 @@ from enum import Enum
 
 from quorum.core.contract.events import LeaderLost, RoleChanged, TransferEnded
 from quorum.core.contract.outcomes import TransferOutcome
-from quorum.core.contract.output import LeaderEndpoints, ReadFailed, RequestSettled
+from quorum.core.contract.output import ReadFailed, RequestSettled
 from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.messages.read_messages import ReadPositionResponse
+from quorum.core.protocol.leader_endpoints import is_findable, learn_endpoints
 from quorum.core.protocol.refusals import error_response
 from quorum.core.protocol.voter_change_answers import fail_with_leadership
 from quorum.core.state.core_state import CoreState
@@ -155,23 +156,6 @@ def become_follower(
     )
     core.following.peers.reset()
     learn_endpoints(core, endpoints)
-
-
-def learn_endpoints(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
-    """Remember where the leader can be reached, if ``endpoints`` adds to what is known.
-
-    The endpoints in the voter's record always win; ``endpoints`` only adds further listeners.
-    """
-    recorded = core.voters.endpoints_of(core.leader_id)
-    further = [e for e in endpoints if all(e.name != each.name for each in recorded)]
-    known = (*recorded, *further)
-    leader_known = core.known_leader
-    before, leader_known.basis = leader_known.endpoints, core.voters.latest
-    if known != before and len(known) >= len(before):
-        leader_known.endpoints = known
-        leader = core.voters.latest.get(core.leader_id)
-        key = leader.key if leader is not None else ReplicaKey(core.leader_id)
-        core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
 
 
 def become_prospective(core: CoreState, *, fail_fast: bool, cause: RoleChangeCause) -> None:
@@ -329,11 +313,16 @@ def follow_hint(
 
     Hints never postpone a campaign indefinitely. A hint keeps the campaign deadline if it replaces
     another leader of the same epoch or if its author is not proven (``is_proven``).
+
+    Clients go where the leader's endpoints send them. So an unproven hint adds none, unless this
+    replica could not find that leader without it. The leader's first answer names them (ADR 52).
     """
     if epoch < core.epoch or epoch == 0:
         return True  # no node leads before the first election, whatever the hint says
     if leader_id == core.me.id:
         return _take_hint_of_own_leadership(core, epoch, cause)
+    if not is_proven and is_findable(core, leader_id, epoch):
+        endpoints = ()
     if epoch > core.epoch:
         if leader_id < 0:
             if core.may_campaign:

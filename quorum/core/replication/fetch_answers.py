@@ -16,6 +16,7 @@ from quorum.core.messages.fetch_messages import (
     OfferSnapshot,
     ServeRecords,
 )
+from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.positions.fetch_classification import (
     Classification,
     NeedsSnapshot,
@@ -38,16 +39,14 @@ def records_up_to(core: CoreState, request: FetchRequest, end_offset: int) -> Se
     return ServeRecords(offset, bytes_max, end_offset)
 
 
-def answer_from_log(
-    core: CoreState,
-    leader: Leader,
-    sender: NodeId,
-    request: FetchRequest,
-    *,
-    with_endpoints: bool = False,
-) -> None:
-    """Answer with the records behind a position that is a prefix of this log."""
+def answer_from_log(core: CoreState, leader: Leader, sender: NodeId, request: FetchRequest) -> None:
+    """Answer with the records behind a position that is a prefix of this log.
+
+    A replica that has no read round of this leader has no answer of it yet, even if this leader has
+    sent it one: it may have restarted. It learns where clients reach the leader.
+    """
     is_consumer = request.replica.id == NO_NODE
+    is_new = not is_consumer and request.read_round.number == NO_ROUND.number
     core.send(
         sender,
         FetchDecision(
@@ -60,7 +59,7 @@ def answer_from_log(
             core.high_watermark,
             core.log.start.offset,
             leader.reads.stamp,
-            core.answering_endpoints() if with_endpoints else (),
+            core.answering_endpoints() if is_new else (),
             freshness.leader_age_ms(core, leader),
         ),
     )

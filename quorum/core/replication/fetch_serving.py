@@ -97,7 +97,7 @@ def on_fetch(core: CoreState, sender: NodeId, received: ReceivedFetchRequest) ->
         or lacks_watermark
         or (progress.is_voter and leader.reads.current and request.read_round != stamp)
     ):
-        answer_from_log(core, leader, sender, request, with_endpoints=is_first)
+        answer_from_log(core, leader, sender, request)
     else:
         _hold(core, leader, sender, request, is_voter=progress.is_voter)
 

@@ -1,6 +1,6 @@
 """What a replica knows of the leader of its epoch, besides the id in ``ElectionState``.
 
-Invariant: ``lost`` and ``endpoints`` are about the leader that the election state names. ``forget``
+Invariant: ``lost`` and the endpoints are about the leader that the election state names. ``forget``
 clears them when another leader, or none, takes its place.
 """
 
@@ -22,6 +22,9 @@ class KnownLeader:
     lost: LeaderAndEpoch | None = None
     """The leader, once it is known to be gone (ADR 8)."""
     endpoints: tuple[Endpoint, ...] = ()
+    """Those of its voter record, then ``further``."""
+    further: tuple[Endpoint, ...] = ()
+    """Those of other listeners, which messages named."""
     basis: VoterSet | None = None
     """The voter set in force when ``endpoints`` were learned; None before."""
     announced: LeadershipChanged = NO_LEADER
@@ -31,6 +34,7 @@ class KnownLeader:
         """Drop what is known of the former leader; it may have been named wrongly."""
         self.lost = None
         self.endpoints = ()
+        self.further = ()
         self.basis = None
 
     def announce(self, change: LeadershipChanged) -> bool:

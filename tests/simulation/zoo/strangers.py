@@ -76,6 +76,11 @@ def any_leader_is_followed(patch: Patch) -> None:
     patch.setattr(epoch_claims, "may_lead", lambda core, leader, epoch: True)
 
 
+def strangers_name_listeners(patch: Patch) -> None:
+    """A hint of an unproven sender adds listeners to those of a leader that a record names."""
+    patch.setattr(role_transitions, "is_findable", lambda core, leader_id, epoch: False)
+
+
 def endpoints_from_messages(patch: Patch) -> None:
     """A leader's address is taken from the last message, not from the voters record."""
 
@@ -86,6 +91,7 @@ def endpoints_from_messages(patch: Patch) -> None:
             key = ReplicaKey(core.leader_id)
             core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
 
+    strangers_name_listeners(patch)
     for module in (role_transitions, responses):
         patch.setattr(module, "learn_endpoints", learn)
 
@@ -150,8 +156,15 @@ BUGS = (
     Bug(
         "endpoints-from-messages",
         endpoints_from_messages,
-        ("no-crash", "committed-on-majority", "rightly-disqualified"),
+        ("leader-addresses", "no-crash", "committed-on-majority", "rightly-disqualified"),
         "this project: forged answers quarantined an intact log, forged records were served",
+        options=_FORGED,
+    ),
+    Bug(
+        "strangers-name-listeners",
+        strangers_name_listeners,
+        ("leader-addresses",),
+        "this project: a stranger's address was named to clients as the leader's",
         options=_FORGED,
     ),
     Bug(

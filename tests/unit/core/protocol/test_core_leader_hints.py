@@ -6,6 +6,7 @@ import pytest
 
 from quorum.core.contract.events import LeaderLost
 from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
+from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.protocol.role_transitions import follow_hint, lose_leader
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
@@ -32,6 +33,7 @@ from tests.support.core_disk import key, voter
 
 CAUSE = RoleChangeCause(RoleChangeReason.RESPONSE, 3)
 CLIENT = Endpoint("CLIENT", "leader", 9092)
+ELSEWHERE = Endpoint("CLIENT", "elsewhere", 9092)
 TIMER_MS = NOW_MS + 77
 
 
@@ -50,9 +52,14 @@ def waiting(kind: str) -> Role:
 
 
 def hinted(
-    core: CoreState, leader_id: NodeId, epoch: int = EPOCH, *, is_proven: bool = True
+    core: CoreState,
+    leader_id: NodeId,
+    epoch: int = EPOCH,
+    endpoints: tuple[Endpoint, ...] = (CLIENT,),
+    *,
+    is_proven: bool = True,
 ) -> bool:
-    return follow_hint(core, leader_id, epoch, (CLIENT,), cause=CAUSE, is_proven=is_proven)
+    return follow_hint(core, leader_id, epoch, endpoints, cause=CAUSE, is_proven=is_proven)
 
 
 def is_timer_kept(core: CoreState) -> bool:
@@ -84,7 +91,7 @@ def test_a_later_epoch_is_adopted_with_its_leader(
     assert hinted(core, leader_id, EPOCH + 1, is_proven=is_proven)
     assert isinstance(core.role, Follower)
     assert (core.epoch, core.leader_id) == (EPOCH + 1, leader_id)
-    assert core.known_leader.endpoints == (*voter(leader_id).endpoints, CLIENT)
+    assert core.known_leader.endpoints == (*voter(leader_id).endpoints, *(CLIENT,) * is_proven)
     assert is_timer_kept(core) is not is_proven
 
 
@@ -133,7 +140,7 @@ def test_which_leader_of_this_epoch_is_believed(
     is_proven: bool,
 ) -> None:
     """The first one; in its place another, as long as it has answered no Fetch. Another one, and
-    one that is not proven, does not put off a campaign.
+    one that is not proven, does not put off a campaign. One that is not proven names no listener.
     """
     role = waiting(kind)
     core = core_of(role, voters=(0, 1, 2, 3), leader_id=known)
@@ -145,8 +152,22 @@ def test_which_leader_of_this_epoch_is_believed(
         assert core.leader_id == core.role.leader_id == leader_id
         assert is_timer_kept(core) is (not is_proven or known == LEADER)
     learns = becomes_follower or (is_consistent and isinstance(role, Follower))
-    expected = (*voter(leader_id).endpoints, CLIENT) if learns else ()
+    expected = (*voter(leader_id).endpoints, *(CLIENT,) * is_proven) if learns else ()
     assert core.known_leader.endpoints == expected
+
+
+@pytest.mark.parametrize("epoch", [EPOCH, EPOCH + 1])
+@pytest.mark.parametrize("known", [(), (CLIENT,)])
+@pytest.mark.parametrize("is_proven", [True, False])
+def test_a_leader_without_a_record_may_have_to_be_found_by_an_unproven_hint(
+    epoch: int, known: tuple[Endpoint, ...], is_proven: bool
+) -> None:
+    """But it is not looked for elsewhere while this node knows where it is reached."""
+    core = core_of(follower(77), leader_id=77)
+    learn_endpoints(core, known)
+    assert hinted(core, 77, epoch, (ELSEWHERE,), is_proven=is_proven)
+    is_taken = is_proven or not known or epoch > EPOCH
+    assert core.known_leader.endpoints == ((ELSEWHERE,) if is_taken else known)
 
 
 @pytest.mark.parametrize(

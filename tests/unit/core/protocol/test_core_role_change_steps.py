@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorum.core.contract.events import RoleChanged
@@ -11,13 +13,13 @@ from quorum.core.contract.output import (
     SaveElectionState,
 )
 from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
+from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.protocol.role_transitions import (
     become_candidate,
     become_follower,
     become_leader,
     become_prospective,
     become_unattached,
-    learn_endpoints,
     new_ballots,
 )
 from quorum.core.state.core_state import CoreState
@@ -34,6 +36,7 @@ from quorum.core.state.roles import (
     Unattached,
 )
 from quorum.core.state.waiting_reads import ForwardedRead
+from quorum.core.voters.voter_set import VoterSet
 from quorum.errors import InvariantViolation
 from quorum.types import (
     NO_NODE,
@@ -43,6 +46,7 @@ from quorum.types import (
     NodeId,
     OffsetAndEpoch,
     ReplicaKey,
+    Voter,
 )
 from tests.support.bare_core import (
     EPOCH,
@@ -219,6 +223,7 @@ def test_endpoints_only_add_to_what_is_known(
     """Those of the voters' record come first and are never replaced; no listener is lost."""
     core = core_of(follower(leader_id), leader_id=leader_id)
     core.known_leader.endpoints = before
+    core.known_leader.further = tuple(each for each in before if each not in RECORDED)
     learn_endpoints(core, learned)
     assert core.known_leader.endpoints == (before if expected is None else expected)
     found = key(LEADER) if leader_id == LEADER else ReplicaKey(leader_id)
@@ -226,6 +231,15 @@ def test_endpoints_only_add_to_what_is_known(
     assert progress(core, LeaderEndpoints) == (
         [LeaderEndpoints(found, tuple(reports))] if reports else []
     )
+
+
+def test_a_record_that_moves_the_leader_takes_none_of_its_other_listeners() -> None:
+    core = core_of(follower())
+    learn_endpoints(core, (*RECORDED, CLIENT))
+    moved = Voter(key(LEADER), (replace(RECORDED[0], host="moved"),))
+    core.voters.add(12, VoterSet((voter(1), moved, voter(3))))
+    learn_endpoints(core, ())
+    assert core.known_leader.endpoints == (*moved.endpoints, CLIENT)
 
 
 # Campaigns.
@@ -302,7 +316,7 @@ def test_what_is_known_of_the_leader_lasts_as_long_as_it_leads(
 ) -> None:
     core = core_of(follower())
     lost = core.known_leader.lost = LeaderAndEpoch(LEADER, EPOCH)
-    core.known_leader.endpoints = (*RECORDED, CLIENT)
+    learn_endpoints(core, (CLIENT,))
     become_follower(core, leader_id, epoch, (), cause=CAUSE)
     assert core.known_leader.lost == (lost if keeps else None)
     expected = (*RECORDED, CLIENT) if keeps else voter(leader_id).endpoints

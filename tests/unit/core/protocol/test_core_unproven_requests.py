@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from quorum.core.contract.events import ReplicaRegressed
-from quorum.core.contract.local_events import ConnectionRefused
+from quorum.core.contract.local_events import ConnectionRefused, ListenerEndpoints
 from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
@@ -26,7 +27,7 @@ from quorum.errors import ErrorCode
 from quorum.types import Endpoint, ReplicaKey, Voter
 from simulation.harness.arrival import arrived
 from tests.support.core_cluster import CLUSTER, CoreCluster
-from tests.support.core_disk import key
+from tests.support.core_disk import key, voter
 
 ANYBODY = ReplicaKey(-1)
 
@@ -210,6 +211,44 @@ def test_no_stranger_changes_the_voters(author: int, change: Any) -> None:
     # Of the replica itself it is taken up.
     receive(cluster, 1, author, change, is_proven=True)
     assert cluster[1].pending_change is not None or cluster[1].voters != before
+
+
+@pytest.mark.parametrize("kind", [BeginQuorumEpochRequest, EndQuorumEpochRequest])
+@pytest.mark.parametrize("is_in_contact", [True, False])
+def test_no_stranger_says_where_clients_reach_the_leader(kind: Any, is_in_contact: bool) -> None:
+    cluster = led()
+    if not is_in_contact:
+        cluster.crash(1)
+        cluster.restart(2)
+        cluster.crash(3)
+    listeners = (Endpoint("SASL", "stranger", 3), Endpoint("CLIENT", "stranger", 2))
+    announced = replace(begin(1, 1), leader_endpoints=listeners)
+    ended = replace(end(cluster, campaign_now=False), leader_endpoints=listeners)
+    known = voter(1).endpoints
+    assert cluster[2]._core.known_leader.endpoints == known
+    receive(cluster, 2, 1, announced if kind is BeginQuorumEpochRequest else ended)
+    assert cluster[2]._core.known_leader.endpoints == known
+    # Of the leader itself it is learned.
+    receive(cluster, 2, 1, announced, is_proven=True)
+    assert cluster[2]._core.known_leader.endpoints == (*known, *listeners)
+
+
+@pytest.mark.parametrize("node_id", [2, 9], ids=["voter", "observer"])
+def test_a_replica_learns_of_the_leader_itself_where_clients_reach_it(node_id: int) -> None:
+    """Also after a restart, while the leader remembers it and has no new records."""
+    cluster = CoreCluster((1, 2, 3), (9,))
+    own = (*voter(1).endpoints, Endpoint("CLIENT", "node1", 9092))
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, ListenerEndpoints(own)))
+    cluster.elect(1)
+    cluster.advance(1_000)
+    assert cluster[node_id]._core.known_leader.endpoints == own
+    cluster.crash(node_id)
+    cluster.restart(node_id)
+    assert cluster[node_id]._core.known_leader.endpoints != own
+    end_offset = cluster[1].log_end_offset
+    cluster.advance(1_000)
+    assert (cluster[1].log_end_offset, cluster[1].epoch) == (end_offset, 1)
+    assert cluster[node_id]._core.known_leader.endpoints == own
 
 
 def test_a_strangers_acknowledgement_does_not_allow_trimming() -> None:

@@ -18,13 +18,14 @@ from quorum.core.messages.fetch_messages import (
     ReceivedFetchRequest,
     Subtree,
 )
+from quorum.core.messages.read_messages import NO_ROUND, ReadRound
 from quorum.core.messages.snapshot_messages import FetchSnapshotRequest
-from quorum.core.replication.fetch_serving import on_fetch
+from quorum.core.replication.fetch_serving import answer_due, on_fetch
 from quorum.core.replication.snapshot_serving import on_fetch_snapshot
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import HeldFetch
 from quorum.errors import ErrorCode
-from quorum.types import OffsetAndEpoch
+from quorum.types import NO_NODE, OffsetAndEpoch, ReplicaKey
 from tests.support.bare_core import (
     CLUSTER,
     EPOCH,
@@ -192,14 +193,36 @@ def test_among_too_many_held_fetches_a_voter_still_gets_a_place(
     assert (answer(core, node_id) is None) == is_held
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_the_first_answer_of_a_term_names_the_leaders_endpoints(is_first: bool) -> None:
+@pytest.mark.parametrize("last_fetch_ms", [-1, NOW_MS - 5])
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("number", [0, 1])
+def test_who_has_no_answer_of_this_leader_yet_learns_its_endpoints(
+    last_fetch_ms: int, waits: bool, number: int
+) -> None:
+    """It may have restarted after earlier answers. Its Fetch may wait."""
     core, leader = leading()
-    leader.remote[2].last_fetch_ms = -1 if is_first else NOW_MS - 5
-    fetch(core, fetch_offset=5)
+    leader.remote[2].last_fetch_ms = last_fetch_ms
+    fetch(
+        core,
+        fetch_offset=LOG_END if waits else 5,
+        high_watermark=core.high_watermark,
+        max_wait_ms=100,
+        read_round=ReadRound(EPOCH, number) if number else NO_ROUND,
+    )
+    if waits:
+        core.now_ms += 100
+        answer_due(core, leader)
     found = answer(core)
     assert isinstance(found, FetchDecision)
-    assert found.leader_endpoints == (voter(1).endpoints if is_first else ())
+    assert found.leader_endpoints == (() if number else voter(1).endpoints)
+
+
+def test_a_consumer_learns_no_endpoints() -> None:
+    core, _ = leading()
+    fetch(core, replica=ReplicaKey(NO_NODE), fetch_offset=0, last_fetched_epoch=0)
+    found = answer(core, NO_NODE)
+    assert isinstance(found, FetchDecision)
+    assert found.leader_endpoints == ()
 
 
 @pytest.mark.parametrize("established", [True, False])
