@@ -50,6 +50,73 @@ def test_closing_ends_what_is_on_its_way():
     asyncio.run(scenario())
 
 
+def test_closing_ends_a_change_of_the_quorum_whose_outcome_is_unknown():
+    async def scenario():
+        _, nodes = cluster(1)
+        asked, held = asyncio.Event(), asyncio.Event()
+
+        async def hold(change):
+            asked.set()
+            await held.wait()
+
+        nodes[0].change_voters = hold
+        async with serving(*nodes):
+            client = client_of(nodes)
+            change = asyncio.ensure_future(client.remove_voter(1, bytes(range(16))))
+            await asked.wait()
+            await client.close()
+            with pytest.raises(OutcomeUnknownError, match="the client was closed"):
+                await change
+            held.set()
+
+    asyncio.run(scenario())
+
+
+def test_closing_ends_a_watch_and_what_is_asked_afterwards():
+    async def scenario():
+        _, nodes = cluster(1)
+        async with serving(*nodes):
+            client = client_of(nodes)
+            events = aiter(client.watch())
+            await anext(events)
+            waiting = asyncio.ensure_future(anext(events))
+            await client.close()
+            with pytest.raises(UnavailableError, match="the client was closed"):
+                await waiting
+            with pytest.raises(UnavailableError, match="the client was closed"):
+                await anext(aiter(client.watch()))
+            with pytest.raises(UnavailableError, match="the client was closed"):
+                await client.describe_quorum()
+
+    asyncio.run(scenario())
+
+
+def test_closing_hides_no_cancellation():
+    """Method: cancel a task, and close the client before the task runs again."""
+
+    async def scenario():
+        _, nodes = cluster(1)
+        asked, held = asyncio.Event(), asyncio.Event()
+
+        async def hold(change):
+            asked.set()
+            await held.wait()
+
+        nodes[0].change_voters = hold
+        async with serving(*nodes):
+            client = client_of(nodes)
+            change = asyncio.ensure_future(client.remove_voter(1, bytes(range(16))))
+            await asked.wait()
+            client._caller._is_closed = True
+            change.cancel()
+            await asyncio.wait({change})
+            assert change.cancelled()
+            held.set()
+            await client.close()
+
+    asyncio.run(scenario())
+
+
 def test_closing_leaves_nothing_behind_in_its_event_loop():
     """What gRPC completes after the loop is closed fails in the loop that runs next."""
 
