@@ -9,7 +9,8 @@ the whole cluster must pass them again.
 2. *Convergence.* Within ``HEALING_MAX_US`` every client knows the outcome of its commands, every
    node has the leader's log, every watcher has received every change, every consumer has read the
    log, images are equal, and every acknowledged write is in the log once.
-3. *Stability.* From then on, without writes, leader and epoch do not change.
+3. *Stability.* From then on, without writes, leader and epoch do not change. Every node knows where
+   clients reach the leader.
 
 Meanwhile nodes with corrupt files scrub them, as they do in the background.
 """
@@ -24,6 +25,7 @@ from quorum.config import QuorumConfig
 from quorum.errors import ErrorCode
 from quorum.types import Epoch, NodeId
 from simulation.cluster import Cluster
+from simulation.environment import endpoints_of
 from simulation.invariants.violation import Violation
 from simulation.member import Member
 from simulation.survivors import Ending, leave_minority
@@ -199,13 +201,35 @@ class HealingPhase:
             self._pass()
         # A node that found corruption in its own files has restarted.
         is_intact = incarnations == self._incarnations()
-        if is_intact and self._answers_are_in_time() and before != self._leaders():
+        if not (is_intact and self._answers_are_in_time()):
+            return
+        if before != self._leaders():
             raise Violation(
                 "stable-leader",
                 "leader or epoch changed although nothing went wrong",
                 before=before,
                 after=self._leaders(),
             )
+        self._check_addresses()
+
+    def _check_addresses(self) -> None:
+        """Check that every node knows where peers and clients reach the leader."""
+        leader = self._leader()
+        if leader is None:
+            return
+        expected = (leader.id, tuple(each.address for each in endpoints_of(leader.id)))
+        for member in self._members:
+            if member is leader or member.replica is None:
+                continue
+            known = member.replica.driver.addresses.leader
+            if known != expected:
+                raise Violation(
+                    "leader-addresses",
+                    "a node does not know where clients reach the leader",
+                    node=member.id,
+                    known=known,
+                    leader=leader.id,
+                )
 
     def _answers_are_in_time(self) -> bool:
         """Whether an idle leader answers each Fetch before its follower gives up.

@@ -53,7 +53,12 @@ from statemachine.records import ConfigRecord
 
 ADDRESS: Final = "stranger:1"
 
-_ENDPOINTS = (Endpoint("CONTROLLER", "stranger", 1), Endpoint("CLIENT", "stranger", 2))
+_ENDPOINTS = (
+    Endpoint("CONTROLLER", "stranger", 1),
+    Endpoint("SASL", "stranger", 3),
+    Endpoint("CLIENT", "stranger", 2),
+)
+"""More listeners than a member has."""
 _EPOCH_LAST = (1 << 31) - 2
 _OFFSET_LAST = (1 << 63) - 1
 _BROKER_CONFIG = 4

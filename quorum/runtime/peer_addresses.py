@@ -13,7 +13,8 @@ class PeerAddresses:
     def __init__(self, network: Network) -> None:
         self._network = network
         self.leader: tuple[NodeId, tuple[str, ...]] = (NO_NODE, ())
-        """The latest known leader and its advertised addresses, those of peers' listener first."""
+        """The latest known leader and its advertised addresses, those of peers' listener first;
+        empty if clients must not be sent there."""
 
     def learn(self, change: VotersChanged | LeaderEndpoints | PeerEndpoints) -> None:
         """Adopt the addresses in ``change``; only those of voters' records are no hints."""
@@ -22,7 +23,7 @@ class PeerAddresses:
             case VotersChanged(voters=voters):
                 found = {who.key.id: who.endpoints[0].address for who in voters if who.endpoints}
             case LeaderEndpoints(leader=leader, addresses=addresses):
-                self.leader = (leader.id, addresses)
+                self.leader = (leader.id, addresses if change.is_for_clients else ())
                 found = {leader.id: addresses[0]} if addresses else {}
             case PeerEndpoints(peer=peer, endpoints=endpoints):
                 found = {peer: endpoints[0].address} if endpoints else {}

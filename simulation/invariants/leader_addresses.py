@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorum.types import NO_NODE, NodeId
+from quorum.types import NodeId
 from simulation.invariants.invariant import Invariant
 from simulation.invariants.run_observer import RunObserver
 from simulation.invariants.seen import Seen
@@ -13,8 +13,7 @@ _Addresses = tuple[NodeId, tuple[str, ...]]
 class LeaderAddresses(Invariant):
     """No node learns from a stranger where clients reach a leader that its voters record names.
 
-    Clients go where the answer of any node sends them. What a node learned of a leader before it
-    had the leader's record is not checked: until then a hint may be the only way to find it.
+    Clients go where the answer of any node sends them.
     """
 
     name = "leader-addresses"
@@ -33,16 +32,14 @@ class LeaderAddresses(Invariant):
 
     def on_stepped(self, seen: Seen) -> None:
         now = seen.replica.driver.addresses.leader
-        before = self.known.get(seen.id, (NO_NODE, ()))
-        if now is before:
+        if now is self.known.get(seen.id):
             return
         self.known[seen.id] = now
         leader_id, addresses = now
         recorded = _recorded(seen, leader_id)
         if not recorded:
             return
-        earlier = before[1] if before[0] == leader_id else ()
-        wrong = {*addresses} - {*earlier, *recorded} - self.own.get(leader_id, set())
+        wrong = {*addresses} - {*recorded} - self.own.get(leader_id, set())
         if wrong:
             self.fail(
                 "a node took an address from a stranger for its leader's",

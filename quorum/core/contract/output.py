@@ -259,10 +259,12 @@ class VotersChanged:
 
 @value
 class LeaderEndpoints:
-    """The addresses at which the current leader can be reached."""
+    """The addresses at which the current leader can be reached, the peers' first."""
 
     leader: ReplicaKey
     addresses: tuple[str, ...]
+    is_for_clients: bool = True
+    """Whether clients may be sent there; not on the word of an unproven caller."""
 
 
 @value

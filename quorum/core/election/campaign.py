@@ -146,7 +146,7 @@ def _return_from_prospective(core: CoreState, reason: RoleChangeReason) -> None:
         return
     # Not enough voters confirmed in time that the leader is gone.
     core.known_leader.lost = None
-    become_follower(core, leader_id, core.epoch, core.known_leader.endpoints, cause=cause)
+    become_follower(core, leader_id, core.epoch, (), cause=cause)
     if isinstance(core.role, Follower):
         core.role.has_campaigned = True
 

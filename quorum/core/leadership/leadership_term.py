@@ -25,6 +25,7 @@ from quorum.core.replication.commitment import append
 from quorum.core.replication.fetch_serving import answer_due
 from quorum.core.replication.trimming import trim_as_leader
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.known_leader import NamedBy
 from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.replica_progress import VERSIONS_KNOWN_MS, ReplicaProgress
 from quorum.core.state.replica_table import (
@@ -247,12 +248,13 @@ def _follow_announced_leader(
     """
     leader_id, epoch, endpoints = request.leader.id, request.epoch, request.leader_endpoints
     cause = RoleChangeCause(RoleChangeReason.BEGIN_QUORUM_EPOCH)
-    if not follow_hint(core, leader_id, epoch, endpoints, cause=cause, is_proven=is_proven):
+    named_by = NamedBy.LEADER if is_proven else NamedBy.UNPROVEN
+    if not follow_hint(core, leader_id, epoch, endpoints, cause=cause, named_by=named_by):
         return False
     role = core.role
     if not isinstance(role, Prospective):
         core.following.peers.succeeded(leader_id)
     elif is_proven:
         core.known_leader.lost = None
-        become_follower(core, leader_id, epoch, endpoints, cause=cause)
+        become_follower(core, leader_id, epoch, endpoints, cause=cause, named_by=named_by)
     return True

@@ -22,6 +22,7 @@ from quorum.core.protocol.requests import find_request, is_to_be_sent, next_atte
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.protocol.role_transitions import become_unattached, follow_hint, lose_leader
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.known_leader import NamedBy
 from quorum.core.state.peer_requests import Purpose
 from quorum.core.state.roles import Follower, Prospective, Resigned
 from quorum.core.state.timers import Timer
@@ -65,7 +66,7 @@ def on_end_request(
         request.epoch,
         request.leader_endpoints,
         cause=RoleChangeCause(RoleChangeReason.END_QUORUM_EPOCH),
-        is_proven=is_proven,
+        named_by=NamedBy.LEADER if is_proven else NamedBy.UNPROVEN,
     ):
         ignore(core, sender, request, IgnoreReason.SECOND_LEADER, is_violation=True)
         error = ErrorCode.INVALID_REQUEST

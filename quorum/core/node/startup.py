@@ -88,7 +88,7 @@ def start(core: CoreState, state: DurableState) -> None:
     core.role, election = starting_role(core)
     core.save_election(election)
     if isinstance(core.role, Follower):
-        learn_endpoints(core, ())
+        learn_endpoints(core)
     core.announce_leadership()
 
 

@@ -6,6 +6,7 @@ See: docs/reference/handlers.md, "Responses".
 from __future__ import annotations
 
 from quorum.core.contract.reasons import IgnoreReason, RoleChangeCause, RoleChangeReason
+from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.messages.message_types import Response
 from quorum.core.messages.read_messages import ReadRound
 from quorum.core.protocol.epoch_claims import is_out_of_reach
@@ -15,8 +16,10 @@ from quorum.core.protocol.requests import find_request
 from quorum.core.protocol.role_transitions import follow_hint
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.known_leader import NamedBy
 from quorum.core.state.peer_requests import InFlight, Purpose
 from quorum.core.state.roles import Follower
+from quorum.errors import ErrorCode
 from quorum.types import NodeId
 
 
@@ -34,7 +37,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
     ):
         # The hot path: nearly every response names the known leader.
         if response.leader_endpoints or core.known_leader.basis is not core.voters.latest:
-            learn_endpoints(core, response.leader_endpoints)
+            learn_endpoints(core, response.leader_endpoints, _named_by(sender, response))
         return True
     if is_out_of_reach(core, response.epoch):
         detail = f"epoch {response.epoch}"
@@ -50,6 +53,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         response.epoch,
         response.leader_endpoints,
         cause=RoleChangeCause(RoleChangeReason.RESPONSE, sender),
+        named_by=_named_by(sender, response),
     )
     if not is_consistent:
         ignore(
@@ -62,6 +66,16 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         )
         return False
     return core.epoch == epoch == response.epoch
+
+
+def _named_by(sender: NodeId, response: Response) -> NamedBy:
+    """Return who named the endpoints in ``response``, which may come from a bootstrap server."""
+    if sender == response.leader_id:
+        return NamedBy.LEADER
+    if isinstance(response, FetchResponse) and response.error == ErrorCode.NONE:
+        # Besides the leader only relays serve a Fetch, and they name themselves in the path.
+        return NamedBy.PEER if response.path else NamedBy.LEADER
+    return NamedBy.PEER
 
 
 def take_in_flight(

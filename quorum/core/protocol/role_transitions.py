@@ -15,10 +15,11 @@ from quorum.core.contract.outcomes import TransferOutcome
 from quorum.core.contract.output import ReadFailed, RequestSettled
 from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.messages.read_messages import ReadPositionResponse
-from quorum.core.protocol.leader_endpoints import is_findable, learn_endpoints
+from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.protocol.refusals import error_response
 from quorum.core.protocol.voter_change_answers import fail_with_leadership
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.known_leader import NamedBy
 from quorum.core.state.peer_requests import PeerRequest, Purpose
 from quorum.core.state.read_rounds import ReadRounds
 from quorum.core.state.roles import (
@@ -133,10 +134,12 @@ def become_follower(
     endpoints: tuple[Endpoint, ...],
     *,
     cause: RoleChangeCause,
+    named_by: NamedBy = NamedBy.PEER,
     keeps_deadline: bool = False,
 ) -> None:
     """Fetch from ``leader_id`` in ``epoch``, with a full fetch timer.
 
+    ``named_by``: who named ``endpoints``.
     ``keeps_deadline``: this replica campaigns no later than it would have without that leader.
     """
     timeout_ms = core.random_fetch_timeout()
@@ -155,7 +158,7 @@ def become_follower(
         cause,
     )
     core.following.peers.reset()
-    learn_endpoints(core, endpoints)
+    learn_endpoints(core, endpoints, named_by)
 
 
 def become_prospective(core: CoreState, *, fail_fast: bool, cause: RoleChangeCause) -> None:
@@ -301,7 +304,7 @@ def follow_hint(
     endpoints: tuple[Endpoint, ...],
     *,
     cause: RoleChangeCause,
-    is_proven: bool = True,
+    named_by: NamedBy = NamedBy.PEER,
 ) -> bool:
     """Adopt a peer's hint about the leader; return False if it contradicts what is known.
 
@@ -312,28 +315,29 @@ def follow_hint(
     changes nothing: two leaders of one epoch, or a leadership that this node never had.
 
     Hints never postpone a campaign indefinitely. A hint keeps the campaign deadline if it replaces
-    another leader of the same epoch or if its author is not proven (``is_proven``).
-
-    Clients go where the leader's endpoints send them. So an unproven hint adds none, unless this
-    replica could not find that leader without it. The leader's first answer names them (ADR 52).
+    another leader of the same epoch or if its author is not proven (``named_by``).
     """
     if epoch < core.epoch or epoch == 0:
         return True  # no node leads before the first election, whatever the hint says
     if leader_id == core.me.id:
         return _take_hint_of_own_leadership(core, epoch, cause)
-    if not is_proven and is_findable(core, leader_id, epoch):
-        endpoints = ()
     if epoch > core.epoch:
         if leader_id < 0:
             if core.may_campaign:
                 become_unattached(core, epoch, cause=cause)
         else:
             become_follower(
-                core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=not is_proven
+                core,
+                leader_id,
+                epoch,
+                endpoints,
+                cause=cause,
+                named_by=named_by,
+                keeps_deadline=named_by is NamedBy.UNPROVEN,
             )
         return True
     return leader_id < 0 or _follow_in_epoch(
-        core, leader_id, endpoints, cause=cause, is_proven=is_proven
+        core, leader_id, endpoints, cause=cause, named_by=named_by
     )
 
 
@@ -343,21 +347,26 @@ def _follow_in_epoch(
     endpoints: tuple[Endpoint, ...],
     *,
     cause: RoleChangeCause,
-    is_proven: bool,
+    named_by: NamedBy,
 ) -> bool:
     """Follow ``leader_id`` in the present epoch; False if that contradicts a known leader."""
-    role, epoch = core.role, core.epoch
+    role = core.role
     if isinstance(role, Leader | Resigned):
         return False
-    if core.leader_id not in (NO_NODE, leader_id):
-        if isinstance(role, Follower) and role.has_fetched:
-            return False
-        become_follower(core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=True)
-    elif isinstance(role, Follower):
-        learn_endpoints(core, endpoints)
-    elif core.leader_id == NO_NODE or isinstance(role, Unattached):
+    is_other = core.leader_id not in (NO_NODE, leader_id)
+    if isinstance(role, Follower) and not is_other:
+        learn_endpoints(core, endpoints, named_by)
+    elif isinstance(role, Follower) and role.has_fetched:
+        return False
+    elif is_other or core.leader_id == NO_NODE or isinstance(role, Unattached):
         become_follower(
-            core, leader_id, epoch, endpoints, cause=cause, keeps_deadline=not is_proven
+            core,
+            leader_id,
+            core.epoch,
+            endpoints,
+            cause=cause,
+            named_by=named_by,
+            keeps_deadline=is_other or named_by is NamedBy.UNPROVEN,
         )
     return True
 

@@ -241,7 +241,7 @@ def _answer(
             core.epoch,
             core.high_watermark,
             core.log.start.offset,
-            leader_endpoints=core.known_leader.endpoints,
+            leader_endpoints=core.answering_endpoints(),
             leader_age_ms=leader_age_ms,
             path=path_of(core),
             contact_age_ms=max(0, core.now_ms - core.following.upstream.confirmed_ms),

@@ -7,12 +7,25 @@ clears them when another leader, or none, takes its place.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from quorum.core.contract.output import LeadershipChanged
 from quorum.core.voters.voter_set import VoterSet
 from quorum.types import NO_NODE, Endpoint, LeaderAndEpoch
 
 NO_LEADER = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
+
+
+class NamedBy(IntEnum):
+    """Who named the endpoints of a leader; who comes later here is believed rather."""
+
+    NOBODY = 0
+    UNPROVEN = 1
+    """A request of a caller that is not proven (ADR 52)."""
+    PEER = 2
+    """Another replica, in an answer."""
+    LEADER = 3
+    """The leader itself, in an answer or a proven request."""
 
 
 @dataclass(slots=True)
@@ -22,9 +35,11 @@ class KnownLeader:
     lost: LeaderAndEpoch | None = None
     """The leader, once it is known to be gone (ADR 8)."""
     endpoints: tuple[Endpoint, ...] = ()
-    """Those of its voter record, then ``further``."""
-    further: tuple[Endpoint, ...] = ()
-    """Those of other listeners, which messages named."""
+    """Those of its voter record, then those in ``named`` of other listeners."""
+    named: tuple[Endpoint, ...] = ()
+    """Those that messages named, of all its listeners."""
+    named_by: NamedBy = NamedBy.NOBODY
+    """Who named them."""
     basis: VoterSet | None = None
     """The voter set in force when ``endpoints`` were learned; None before."""
     announced: LeadershipChanged = NO_LEADER
@@ -34,7 +49,8 @@ class KnownLeader:
         """Drop what is known of the former leader; it may have been named wrongly."""
         self.lost = None
         self.endpoints = ()
-        self.further = ()
+        self.named = ()
+        self.named_by = NamedBy.NOBODY
         self.basis = None
 
     def announce(self, change: LeadershipChanged) -> bool:

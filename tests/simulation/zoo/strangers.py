@@ -8,14 +8,23 @@ from quorum.core.contract.output import LeaderEndpoints
 from quorum.core.contract.reasons import Rejection
 from quorum.core.election import voting
 from quorum.core.membership import self_registration
+from quorum.core.messages.read_messages import ReadRound
 from quorum.core.messages.voter_messages import (
     AddVoterRequest,
     RemoveVoterRequest,
     UpdateVoterRequest,
 )
 from quorum.core.node import routing
-from quorum.core.protocol import epoch_claims, refusals, responses, role_transitions
+from quorum.core.protocol import (
+    epoch_claims,
+    leader_endpoints,
+    refusals,
+    responses,
+    role_transitions,
+)
+from quorum.core.replication import fetch_answers
 from quorum.core.state.core_state import CoreState
+from quorum.core.state.known_leader import NamedBy
 from quorum.core.state.rate_limits import RateLimits
 from quorum.core.state.roles import Unattached
 from quorum.types import Endpoint, Epoch, NodeId, ReplicaKey
@@ -77,21 +86,35 @@ def any_leader_is_followed(patch: Patch) -> None:
 
 
 def strangers_name_listeners(patch: Patch) -> None:
-    """A hint of an unproven sender adds listeners to those of a leader that a record names."""
-    patch.setattr(role_transitions, "is_findable", lambda core, leader_id, epoch: False)
+    """An unproven request is believed like the leader itself about the leader's listeners."""
+    learn = leader_endpoints.learn_endpoints
+
+    def believes(
+        core: CoreState, endpoints: tuple[Endpoint, ...] = (), by: NamedBy = NamedBy.PEER
+    ) -> None:
+        learn(core, endpoints, NamedBy.LEADER if by is NamedBy.UNPROVEN else by)
+
+    patch.setattr(role_transitions, "learn_endpoints", believes)
+
+
+def listeners_named_to_nobody(patch: Patch) -> None:
+    """A leader does not name its listeners to a replica that has no answer of it yet."""
+    patch.setattr(fetch_answers, "NO_ROUND", ReadRound(0, -1))
 
 
 def endpoints_from_messages(patch: Patch) -> None:
     """A leader's address is taken from the last message, not from the voters record."""
 
-    def learn(core: CoreState, endpoints: tuple[Endpoint, ...]) -> None:
+    def learn(
+        core: CoreState, endpoints: tuple[Endpoint, ...] = (), by: NamedBy = NamedBy.PEER
+    ) -> None:
+        del by
         known = endpoints or core.voters.endpoints_of(core.leader_id)
         if known and known != core.known_leader.endpoints:
             core.known_leader.endpoints = known
             key = ReplicaKey(core.leader_id)
             core.progress(LeaderEndpoints(key, tuple(each.address for each in known)))
 
-    strangers_name_listeners(patch)
     for module in (role_transitions, responses):
         patch.setattr(module, "learn_endpoints", learn)
 
@@ -166,6 +189,12 @@ BUGS = (
         ("leader-addresses",),
         "this project: a stranger's address was named to clients as the leader's",
         options=_FORGED,
+    ),
+    Bug(
+        "listeners-named-to-nobody",
+        listeners_named_to_nobody,
+        ("leader-addresses",),
+        "this project: replicas that had restarted sent clients to the peers' listener",
     ),
     Bug(
         "anybody-changes-the-voters",

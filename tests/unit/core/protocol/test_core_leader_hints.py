@@ -10,6 +10,7 @@ from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.protocol.role_transitions import follow_hint, lose_leader
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.held_fetches import NEVER_MS
+from quorum.core.state.known_leader import NamedBy
 from quorum.core.state.roles import (
     Candidate,
     Follower,
@@ -59,7 +60,8 @@ def hinted(
     *,
     is_proven: bool = True,
 ) -> bool:
-    return follow_hint(core, leader_id, epoch, endpoints, cause=CAUSE, is_proven=is_proven)
+    named_by = NamedBy.LEADER if is_proven else NamedBy.UNPROVEN
+    return follow_hint(core, leader_id, epoch, endpoints, cause=CAUSE, named_by=named_by)
 
 
 def is_timer_kept(core: CoreState) -> bool:
@@ -162,7 +164,7 @@ def test_which_leader_of_this_epoch_is_believed(
 def test_a_leader_without_a_record_may_have_to_be_found_by_an_unproven_hint(
     epoch: int, known: tuple[Endpoint, ...], is_proven: bool
 ) -> None:
-    """But it is not looked for elsewhere while this node knows where it is reached."""
+    """But it is not looked for elsewhere while this node knows from others where it is reached."""
     core = core_of(follower(77), leader_id=77)
     learn_endpoints(core, known)
     assert hinted(core, 77, epoch, (ELSEWHERE,), is_proven=is_proven)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from quorum.core.contract.events import RoleChanged
 from quorum.core.contract.output import (
-    LeaderEndpoints,
     LeadershipChanged,
     SaveElectionState,
 )
@@ -36,7 +33,6 @@ from quorum.core.state.roles import (
     Unattached,
 )
 from quorum.core.state.waiting_reads import ForwardedRead
-from quorum.core.voters.voter_set import VoterSet
 from quorum.errors import InvariantViolation
 from quorum.types import (
     NO_NODE,
@@ -46,7 +42,6 @@ from quorum.types import (
     NodeId,
     OffsetAndEpoch,
     ReplicaKey,
-    Voter,
 )
 from tests.support.bare_core import (
     EPOCH,
@@ -194,52 +189,6 @@ def test_a_follower_keeps_the_vote_of_its_epoch_and_starts_anew_with_its_peers(r
     assert core.election == ElectionState(EPOCH + rises, 3, voted, FLOOR)
     assert core.following.peers.failures(3) == 0
     assert core.known_leader.endpoints == (*voter(3).endpoints, CLIENT)
-
-
-# Endpoints of the leader.
-
-
-@pytest.mark.parametrize(
-    ("leader_id", "before", "learned", "expected"),
-    [
-        (LEADER, (), (CLIENT,), (*RECORDED, CLIENT)),
-        (LEADER, (), (), RECORDED),
-        (LEADER, (), (EVIL, CLIENT), (*RECORDED, CLIENT)),
-        (LEADER, RECORDED, (), None),
-        (LEADER, (*RECORDED, CLIENT), (), None),
-        (LEADER, (*RECORDED, CLIENT), (CLIENT,), None),
-        (LEADER, (*RECORDED, CLIENT), (OTHER_CLIENT,), (*RECORDED, OTHER_CLIENT)),
-        (77, (), (), None),
-        (77, (CLIENT,), (), None),
-        (77, (), (CLIENT,), (CLIENT,)),
-    ],
-)
-def test_endpoints_only_add_to_what_is_known(
-    leader_id: NodeId,
-    before: tuple[Endpoint, ...],
-    learned: tuple[Endpoint, ...],
-    expected: tuple[Endpoint, ...] | None,
-) -> None:
-    """Those of the voters' record come first and are never replaced; no listener is lost."""
-    core = core_of(follower(leader_id), leader_id=leader_id)
-    core.known_leader.endpoints = before
-    core.known_leader.further = tuple(each for each in before if each not in RECORDED)
-    learn_endpoints(core, learned)
-    assert core.known_leader.endpoints == (before if expected is None else expected)
-    found = key(LEADER) if leader_id == LEADER else ReplicaKey(leader_id)
-    reports = [] if expected is None else [each.address for each in expected]
-    assert progress(core, LeaderEndpoints) == (
-        [LeaderEndpoints(found, tuple(reports))] if reports else []
-    )
-
-
-def test_a_record_that_moves_the_leader_takes_none_of_its_other_listeners() -> None:
-    core = core_of(follower())
-    learn_endpoints(core, (*RECORDED, CLIENT))
-    moved = Voter(key(LEADER), (replace(RECORDED[0], host="moved"),))
-    core.voters.add(12, VoterSet((voter(1), moved, voter(3))))
-    learn_endpoints(core, ())
-    assert core.known_leader.endpoints == (*moved.endpoints, CLIENT)
 
 
 # Campaigns.

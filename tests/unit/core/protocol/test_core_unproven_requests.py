@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from quorum.core.contract.events import ReplicaRegressed
-from quorum.core.contract.local_events import ConnectionRefused, ListenerEndpoints
+from quorum.core.contract.local_events import (
+    AddVoter,
+    ConnectionRefused,
+    ListenerEndpoints,
+    TransferLeadership,
+)
+from quorum.core.contract.output import LeaderEndpoints
 from quorum.core.contract.reasons import RoleChangeCause, RoleChangeReason
 from quorum.core.messages.epoch_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorum.core.messages.fetch_messages import FetchRequest, FetchResponse
@@ -231,6 +237,58 @@ def test_no_stranger_says_where_clients_reach_the_leader(kind: Any, is_in_contac
     # Of the leader itself it is learned.
     receive(cluster, 2, 1, announced, is_proven=True)
     assert cluster[2]._core.known_leader.endpoints == (*known, *listeners)
+
+
+def test_a_stranger_misleads_no_replica_for_longer_than_until_the_next_answer() -> None:
+    """Goal: not even without the leader's record.
+
+    Method: voter 3 was away when 4 was added and elected, cannot reach it, and has restarted. A
+    stranger names more listeners than a node has. Later voter 2 restarts and asks voter 3.
+    """
+    cluster = CoreCluster((1, 2, 3), (4,))
+    client = Endpoint("CLIENT", "node4", 9092)
+    own = ListenerEndpoints((*voter(4).endpoints, client))
+    cluster.call(4, lambda node: node.on_local_event(cluster.now_ms, own))
+    cluster.elect(1)
+    cluster.advance(1_000)
+    cluster.crash(3)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, AddVoter(7, voter(4))))
+    cluster.settle()
+    moved = TransferLeadership(8, 4, 5_000)
+    cluster.call(1, lambda node: node.on_local_event(cluster.now_ms, moved))
+    cluster.settle()
+    cluster.advance(1_500)
+    assert cluster.leaders() == [4]
+    cluster.cut |= {(3, 4), (4, 3)}
+    cluster.restart(3)
+    while cluster[3].leader_id != 4:
+        cluster.advance(200)
+    cluster.crash(3)
+    cluster.restart(3)
+    assert (cluster[3].leader_id, cluster[3]._core.known_leader.endpoints) == (4, ())
+    evil = tuple(Endpoint(name, "stranger", 1) for name in ("CONTROLLER", "SASL", "CLIENT"))
+    receive(cluster, 3, 4, replace(begin(4, cluster[4].epoch), leader_endpoints=evil))
+    assert cluster[3]._core.known_leader.endpoints == evil[:1]
+    assert cluster[3]._core.answering_endpoints() == ()
+    cluster.advance(6_000)
+    assert cluster[3]._core.known_leader.endpoints == own.endpoints
+    cluster.cut = {(2, 4), (4, 2)}
+    cluster.crash(2)
+    cluster.restart(2)
+    cluster.advance(3_000)
+    cluster.cut.clear()
+    cluster.advance(3_000)
+    for each in (2, 3):
+        assert cluster[each]._core.known_leader.endpoints == own.endpoints
+        found = client_addresses(cluster, each)
+        assert client.address in found
+        assert "stranger:1" not in found
+
+
+def client_addresses(cluster: CoreCluster, node_id: int) -> set[str]:
+    """Every address to which the node may have sent clients."""
+    reports = [e for e in cluster.members[node_id].progress if isinstance(e, LeaderEndpoints)]
+    return {address for each in reports if each.is_for_clients for address in each.addresses}
 
 
 @pytest.mark.parametrize("node_id", [2, 9], ids=["voter", "observer"])
