@@ -151,7 +151,7 @@ BUGS = (
     Bug(
         "requests-raise-any-epoch",
         requests_raise_any_epoch,
-        ("liveness",),
+        ("epochs", "liveness"),
         "this project: one vote request used up all epochs",
         options=_FORGED,
     ),
