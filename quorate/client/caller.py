@@ -75,30 +75,9 @@ class Caller:
         self.newest_incarnation = nodes.newest_incarnation
 
     async def close(self) -> None:
-        """End the read streams; calls that wait end with ``UnavailableError``, at the latest when
-        the nodes' connections are closed.
-        """
+        """End the read streams; queries that wait end with ``UnavailableError``."""
         self._is_closed = True
         await self._streams.close()
-
-    def check_open(self) -> None:
-        """Raise an error if the client was closed.
-
-        Raises:
-            UnavailableError: It was.
-        """
-        if self._is_closed:
-            raise UnavailableError("the client was closed")
-
-    def check_cancelled(self) -> None:
-        """Find out why a call of gRPC was cancelled: closing its channel does that as well.
-
-        Raises:
-            UnavailableError: The client was closed, and nobody has cancelled this task.
-        """
-        task = asyncio.current_task()
-        if task is None or not task.cancelling():
-            self.check_open()
 
     def address(self, *, to_leader: bool) -> str:
         """Return the node to ask next: the leader if required and known, else the current one."""
@@ -229,8 +208,7 @@ class Caller:
 
         Raises:
             grpc.RpcError: The call failed.
-            UnavailableError: The answering process is not a node of our cluster, or the client was
-                closed meanwhile.
+            UnavailableError: The answering process is not a node of our cluster.
         """
         failure: grpc.RpcError | None = None
         answer = None
@@ -238,9 +216,6 @@ class Caller:
             answer = await call
         except grpc.RpcError as error:
             failure = error
-        except asyncio.CancelledError:
-            self.check_cancelled()
-            raise
         problem = self._nodes.stranger(
             await call.trailing_metadata(), is_failure=failure is not None
         )

@@ -217,9 +217,6 @@ class Client(Writes, Operations):
     async def close(self) -> None:
         """End all calls. Pending writes end at once with ``OutcomeUnknownError``.
 
-        So does a change of the quorum that was sent. Queries and watches end with
-        ``UnavailableError``.
-
         Then the write stream is closed in order, so that the event loop may be closed afterwards.
         An unresponsive node delays this by at most one second.
         """

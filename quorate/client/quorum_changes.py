@@ -92,7 +92,7 @@ class QuorumChanges:
                 async with asyncio.timeout_at(attempt.deadline):
                     await self._pause()
         except (TimeoutError, UnavailableError) as error:
-            raise attempt.failure(timeout_seconds, error) from (attempt.last or error)
+            raise attempt.failure(timeout_seconds) from (attempt.last or error)
         finally:
             self._open.remove(attempt)
             self._was_one_in_doubt = self._was_one_in_doubt or attempt.is_in_doubt
@@ -211,10 +211,10 @@ class _Attempts(Generic[Answer]):
             f"{self._change.method}: no answer to it, and it cannot be looked up: {refusal}"
         )
 
-    def failure(self, seconds: float, error: Exception) -> ClientError:
-        """What to say when ``error`` ended the attempts: the time is over, or nobody answers."""
+    def failure(self, seconds: float) -> ClientError:
+        """What to say when the time is over."""
         missing = "answer to it" if self.is_in_doubt else "leader took it"
         text = f"{self._change.method}: no {missing} in {seconds:g} s"
-        if why := str(self.last or error):
-            text += f": {why}"
+        if self.last is not None:
+            text += f": {self.last}"
         return OutcomeUnknownError(text) if self.is_in_doubt else UnavailableError(text)

@@ -119,12 +119,11 @@ class Watch:
                 was configured not to begin again; or the offset that it was to begin at is beyond
                 the log's end.
             ProtocolError: The server skipped or repeated something.
-            UnavailableError: No node answered for ``outage_seconds_max``, or the client was closed.
+            UnavailableError: No node answered for ``outage_seconds_max``.
         """
         loop = asyncio.get_running_loop()
         lost_at: float | None = None
         while True:
-            self._caller.check_open()
             address = self._caller.address(to_leader=False)
             call = self._open(address)
             failure: Exception = UnavailableError("the server ended the watch")
@@ -180,9 +179,6 @@ class Watch:
             except grpc.RpcError as error:
                 self._check(await call.trailing_metadata(), is_failure=True)
                 raise from_rpc(error) from error
-            except asyncio.CancelledError:
-                self._caller.check_cancelled()
-                raise
             if response is grpc.aio.EOF:
                 return
             yield response
