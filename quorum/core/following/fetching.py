@@ -53,6 +53,7 @@ from quorum.core.messages.fetch_messages import (
 from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.messages.received_records import ReceivedRecords
 from quorum.core.positions.log_view import LogView
+from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.protocol.refusals import ignore
 from quorum.core.protocol.requests import response_due_ms
 from quorum.core.protocol.responses import learn_from_response, note_leader_contact, take_in_flight
@@ -334,6 +335,7 @@ def _append_received(core: CoreState, records: ReceivedRecords) -> None:
         core.voters.add(each.offset, VoterSet(each.voters, each.removed, each.incarnation))
     if records.voters:
         core.voters_changed()
+        learn_endpoints(core)
 
 
 def follower_high_watermark(log: LogView, leader_high_watermark: int) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from quorum.core.contract.output import LeaderEndpoints
+from quorum.core.messages.read_messages import NO_ROUND
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.known_leader import KnownLeader, NamedBy
+from quorum.core.state.roles import Follower
 from quorum.types import Endpoint, ReplicaKey
 
 
@@ -19,28 +21,43 @@ def learn_endpoints(
 
     An unproven request adds nothing to a record. Without one it may be all there is to find the
     leader by. So the peers' listener is taken from it, but clients are not sent there, and other
-    replicas are not told (ADR 52).
+    replicas are not told, until the record or another replica names the same address (ADR 52).
     """
     recorded = core.voters.endpoints_of(core.leader_id)
     known = core.known_leader
     known.basis = core.voters.latest
-    was_for_clients = known.named_by is not NamedBy.UNPROVEN
-    if by is NamedBy.UNPROVEN:
-        endpoints = () if recorded else endpoints[:1]
+    was_doubtful = known.is_doubtful
+    if was_doubtful and (recorded or (endpoints and by >= NamedBy.PEER)):
+        _end_doubt(core, (recorded or endpoints)[0])
+    if by < NamedBy.PEER:
+        is_asked_there = by is NamedBy.ANSWERER and endpoints[:1] == known.named[:1]
+        endpoints = () if recorded else endpoints if is_asked_there else endpoints[:1]
     if endpoints and _is_believed(known, endpoints, by):
         known.named, known.named_by = endpoints, by
-    if recorded and known.named_by is NamedBy.UNPROVEN:
-        known.named, known.named_by = (), NamedBy.NOBODY
     further = [e for e in known.named if all(e.name != each.name for each in recorded)]
     found = (*recorded, *further)
-    is_for_clients = known.named_by is not NamedBy.UNPROVEN
-    if found == known.endpoints and (is_for_clients is was_for_clients or not found):
+    if found == known.endpoints and (known.is_doubtful is was_doubtful or not found):
         return
     known.endpoints = found
     leader = core.voters.latest.get(core.leader_id)
     key = leader.key if leader is not None else ReplicaKey(core.leader_id)
     addresses = tuple(each.address for each in found)
-    core.progress(LeaderEndpoints(key, addresses, is_for_clients))
+    core.progress(LeaderEndpoints(key, addresses, not known.is_doubtful))
+
+
+def _end_doubt(core: CoreState, peers_listener: Endpoint) -> None:
+    """Decide about unproven endpoints, now that the leader's peers' listener is known.
+
+    If it is the same, the leader itself has answered there. Otherwise someone else has: what it
+    said is dropped with its read round, so that the leader names its endpoints.
+    """
+    known, role = core.known_leader, core.role
+    if known.named[0].address == peers_listener.address:
+        known.named_by = NamedBy.LEADER
+        return
+    known.named, known.named_by = (), NamedBy.NOBODY
+    if isinstance(role, Follower):
+        role.read_round = NO_ROUND
 
 
 def _is_believed(known: KnownLeader, endpoints: tuple[Endpoint, ...], by: NamedBy) -> bool:

@@ -37,7 +37,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
     ):
         # The hot path: nearly every response names the known leader.
         if response.leader_endpoints or core.known_leader.basis is not core.voters.latest:
-            learn_endpoints(core, response.leader_endpoints, _named_by(sender, response))
+            learn_endpoints(core, response.leader_endpoints, _named_by(core, sender, response))
         return True
     if is_out_of_reach(core, response.epoch):
         detail = f"epoch {response.epoch}"
@@ -53,7 +53,7 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
         response.epoch,
         response.leader_endpoints,
         cause=RoleChangeCause(RoleChangeReason.RESPONSE, sender),
-        named_by=_named_by(sender, response),
+        named_by=_named_by(core, sender, response),
     )
     if not is_consistent:
         ignore(
@@ -68,10 +68,11 @@ def learn_from_response(core: CoreState, sender: NodeId, response: Response) -> 
     return core.epoch == epoch == response.epoch
 
 
-def _named_by(sender: NodeId, response: Response) -> NamedBy:
+def _named_by(core: CoreState, sender: NodeId, response: Response) -> NamedBy:
     """Return who named the endpoints in ``response``, which may come from a bootstrap server."""
     if sender == response.leader_id:
-        return NamedBy.LEADER
+        is_doubtful = sender == core.leader_id and core.known_leader.is_doubtful
+        return NamedBy.ANSWERER if is_doubtful else NamedBy.LEADER
     if isinstance(response, FetchResponse) and response.error == ErrorCode.NONE:
         # Besides the leader only relays serve a Fetch, and they name themselves in the path.
         return NamedBy.PEER if response.path else NamedBy.LEADER

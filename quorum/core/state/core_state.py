@@ -47,7 +47,7 @@ from quorum.core.state.disk_progress import DiskProgress
 from quorum.core.state.disk_watch import DiskWatch
 from quorum.core.state.following import Following
 from quorum.core.state.held_fetches import NEVER_MS
-from quorum.core.state.known_leader import KnownLeader, NamedBy
+from quorum.core.state.known_leader import KnownLeader
 from quorum.core.state.peer_requests import PendingRequests, Purpose
 from quorum.core.state.peers import PeerTable
 from quorum.core.state.process_state import ProcessState
@@ -193,7 +193,7 @@ class CoreState:
         if self.leader_id == self.me.id:
             return self.process.endpoints or self.voters.latest.endpoints_of(self.me.id)
         known = self.known_leader
-        return () if known.named_by is NamedBy.UNPROVEN else known.endpoints
+        return () if known.is_doubtful else known.endpoints
 
     def random_election_deadline(self) -> int:
         """Now plus a fresh election timeout, uniform in [E, 2E)."""

@@ -22,9 +22,11 @@ class NamedBy(IntEnum):
     NOBODY = 0
     UNPROVEN = 1
     """A request of a caller that is not proven (ADR 52)."""
-    PEER = 2
+    ANSWERER = 2
+    """Whoever answers at the address that an unproven request named."""
+    PEER = 3
     """Another replica, in an answer."""
-    LEADER = 3
+    LEADER = 4
     """The leader itself, in an answer or a proven request."""
 
 
@@ -44,6 +46,11 @@ class KnownLeader:
     """The voter set in force when ``endpoints`` were learned; None before."""
     announced: LeadershipChanged = NO_LEADER
     """The newest ``LeadershipChanged`` that the runtime was given."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the endpoints are known from an unproven request, or from who answers there."""
+        return NamedBy.NOBODY < self.named_by < NamedBy.PEER
 
     def forget(self) -> None:
         """Drop what is known of the former leader; it may have been named wrongly."""

@@ -8,18 +8,22 @@ from typing import Any
 import pytest
 
 from quorum.core.contract.output import LeaderEndpoints
+from quorum.core.following.fetching import _append_received
 from quorum.core.messages.fetch_messages import FetchResponse
 from quorum.core.messages.message_types import Response
+from quorum.core.messages.read_messages import NO_ROUND, ReadRound
+from quorum.core.messages.received_records import ReceivedRecords, VotersAt
 from quorum.core.messages.vote_messages import VoteResponse
 from quorum.core.protocol.leader_endpoints import learn_endpoints
 from quorum.core.protocol.responses import learn_from_response
 from quorum.core.state.core_state import CoreState
 from quorum.core.state.known_leader import NamedBy
+from quorum.core.state.roles import Follower
 from quorum.core.voters.voter_set import VoterSet
 from quorum.errors import ErrorCode
 from quorum.runtime.peer_addresses import PeerAddresses
-from quorum.types import Endpoint, NodeId, ReplicaKey, Voter
-from tests.support.bare_core import EPOCH, LEADER, core_of, follower, progress
+from quorum.types import Endpoint, EpochStart, NodeId, ReplicaKey, Voter
+from tests.support.bare_core import EPOCH, LEADER, LOG_END, core_of, follower, progress
 from tests.support.core_disk import key, voter
 
 CLIENT = Endpoint("CLIENT", "leader", 9092)
@@ -139,6 +143,51 @@ def test_a_record_ends_what_an_unproven_request_said() -> None:
     learn_endpoints(core)
     assert core.known_leader.endpoints == voter(NEW).endpoints == core.answering_endpoints()
     assert reported(core)[-1] == ((voter(NEW).endpoints[0].address,), True)
+
+
+@pytest.mark.parametrize("by_record", [True, False])
+@pytest.mark.parametrize("is_leader", [True, False])
+@pytest.mark.parametrize("names_another", [True, False])
+def test_who_answers_where_an_unproven_request_said_may_not_be_the_leader(
+    by_record: bool, is_leader: bool, names_another: bool
+) -> None:
+    """The record or another replica tells. If it was not, the leader is to name its endpoints."""
+    core = followed(NEW)
+    right, wrong = voter(NEW).endpoints[0], EVIL
+    asked = right if is_leader else wrong
+    learn_endpoints(core, (asked,), NamedBy.UNPROVEN)
+    # Who answers elsewhere than at the address that it names gains nothing by the right address.
+    first = right if names_another else asked
+    answered = answer(FetchResponse, leader_id=NEW, leader_endpoints=(first, SASL, OTHER_CLIENT))
+    assert learn_from_response(core, NEW, answered)
+    assert isinstance(core.role, Follower)
+    core.role.read_round = ReadRound(EPOCH, 1 << 60)
+    assert core.known_leader.named_by is NamedBy.ANSWERER
+    assert core.answering_endpoints() == ()
+    assert not any(is_for_clients for _, is_for_clients in reported(core))
+    if by_record:
+        core.voters.add(12, VoterSet((voter(1), voter(3), voter(NEW))))
+        learn_endpoints(core)
+    else:
+        learn_endpoints(core, (right,), NamedBy.PEER)
+    further = (SASL, OTHER_CLIENT) if is_leader else ()
+    assert core.answering_endpoints() == (right, *further)
+    assert reported(core)[-1][1]
+    is_right = is_leader or names_another
+    assert core.role.read_round.number == (1 << 60 if is_right else 0)
+
+
+def test_the_record_in_a_fetched_batch_ends_the_doubt_at_once() -> None:
+    """Before the next Fetch, which makes the leader name its endpoints."""
+    core = followed(NEW)
+    learn_endpoints(core, (EVIL,), NamedBy.UNPROVEN)
+    assert isinstance(core.role, Follower)
+    core.role.read_round = ReadRound(EPOCH, 9)
+    voters = VotersAt(LOG_END, (voter(1), voter(3), voter(NEW)))
+    records = ReceivedRecords(LOG_END, LOG_END + 1, (EpochStart(EPOCH, LOG_END),), (voters,), b"")
+    _append_received(core, records)
+    assert core.answering_endpoints() == voter(NEW).endpoints
+    assert core.role.read_round == NO_ROUND
 
 
 def test_a_record_that_moves_the_leader_takes_none_of_its_other_listeners() -> None:

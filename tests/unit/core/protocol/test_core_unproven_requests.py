@@ -243,7 +243,8 @@ def test_a_stranger_misleads_no_replica_for_longer_than_until_the_next_answer() 
     """Goal: not even without the leader's record.
 
     Method: voter 3 was away when 4 was added and elected, cannot reach it, and has restarted. A
-    stranger names more listeners than a node has. Later voter 2 restarts and asks voter 3.
+    stranger names more listeners than a node has, and refuses one Fetch. Later voter 2 restarts
+    and asks voter 3.
     """
     cluster = CoreCluster((1, 2, 3), (4,))
     client = Endpoint("CLIENT", "node4", 9092)
@@ -268,10 +269,16 @@ def test_a_stranger_misleads_no_replica_for_longer_than_until_the_next_answer() 
     assert (cluster[3].leader_id, cluster[3]._core.known_leader.endpoints) == (4, ())
     evil = tuple(Endpoint(name, "stranger", 1) for name in ("CONTROLLER", "SASL", "CLIENT"))
     receive(cluster, 3, 4, replace(begin(4, cluster[4].epoch), leader_endpoints=evil))
-    assert cluster[3]._core.known_leader.endpoints == evil[:1]
-    assert cluster[3]._core.answering_endpoints() == ()
-    cluster.advance(6_000)
-    assert cluster[3]._core.known_leader.endpoints == own.endpoints
+    core = cluster[3]._core
+    assert core.known_leader.endpoints == evil[:1]
+    asked, error = core.requests.in_flight, ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert asked is not None
+    refusal = FetchResponse(asked.request_id, error, 4, core.epoch, leader_endpoints=evil)
+    cluster.call(3, lambda node: node.receive(cluster.now_ms, 4, refusal))
+    assert core.known_leader.endpoints == evil
+    assert core.answering_endpoints() == ()
+    cluster.advance(12_000)
+    assert core.known_leader.endpoints == own.endpoints
     cluster.cut = {(2, 4), (4, 2)}
     cluster.crash(2)
     cluster.restart(2)
