@@ -48,12 +48,13 @@ def learn_endpoints(
 def _end_doubt(core: CoreState, peers_listener: Endpoint) -> None:
     """Decide about unproven endpoints, now that the leader's peers' listener is known.
 
-    If it is the same, the leader itself has answered there. Otherwise someone else has: what it
-    said is dropped with its read round, so that the leader names its endpoints.
+    If it is the same, only the leader can have answered there; what is known counts like another
+    replica's word, which may add to it. Otherwise what was said there is dropped with its read
+    round, so that the leader names its endpoints.
     """
     known, role = core.known_leader, core.role
     if known.named[0].address == peers_listener.address:
-        known.named_by = NamedBy.LEADER
+        known.named_by = NamedBy.PEER
         return
     known.named, known.named_by = (), NamedBy.NOBODY
     if isinstance(role, Follower):

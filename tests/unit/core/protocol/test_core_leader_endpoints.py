@@ -145,6 +145,16 @@ def test_a_record_ends_what_an_unproven_request_said() -> None:
     assert reported(core)[-1] == ((voter(NEW).endpoints[0].address,), True)
 
 
+def test_who_confirms_an_unproven_address_may_know_more_listeners() -> None:
+    core = followed(NEW)
+    named = (*voter(NEW).endpoints, CLIENT)
+    learn_endpoints(core, named, NamedBy.UNPROVEN)
+    learn_endpoints(core, named, NamedBy.PEER)
+    assert core.answering_endpoints() == named
+    learn_endpoints(core, named[:1], NamedBy.PEER)
+    assert core.answering_endpoints() == named
+
+
 @pytest.mark.parametrize("by_record", [True, False])
 @pytest.mark.parametrize("is_leader", [True, False])
 @pytest.mark.parametrize("names_another", [True, False])
