@@ -11,7 +11,7 @@ _Addresses = tuple[NodeId, tuple[str, ...]]
 
 
 class LeaderAddresses(Invariant):
-    """No node learns from a stranger where clients reach a leader that its voters record names.
+    """No node sends clients to an address that only a stranger named, with the record or without.
 
     Clients go where the answer of any node sends them.
     """
@@ -36,10 +36,7 @@ class LeaderAddresses(Invariant):
             return
         self.known[seen.id] = now
         leader_id, addresses = now
-        recorded = _recorded(seen, leader_id)
-        if not recorded:
-            return
-        wrong = {*addresses} - {*recorded} - self.own.get(leader_id, set())
+        wrong = {*addresses} - {*_recorded(seen, leader_id)} - self.own.get(leader_id, set())
         if wrong:
             self.fail(
                 "a node took an address from a stranger for its leader's",

@@ -17,7 +17,7 @@ NO_LEADER = LeadershipChanged(NO_NODE, 0, is_leader=False, can_write=False)
 
 
 class NamedBy(IntEnum):
-    """Who named the endpoints of a leader; who comes later here is believed rather."""
+    """Who named the endpoints of a leader, from the least believed to the most."""
 
     NOBODY = 0
     UNPROVEN = 1
